@@ -1,0 +1,170 @@
+//! The decision: one function for the model, the sweeper and the executor's own failures.
+
+use std::fmt;
+
+use crate::effect::{Answer, EffectRule, Entry, Unknown, settle};
+use crate::guard::{Guard, Guards};
+use crate::policy::{OnExhausted, Policy};
+
+/// What made somebody look at a RUNNING task.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Signal {
+    /// The lease is live.
+    Beating,
+    /// The lease has ended. Dead and slow look the same (U1).
+    LeaseExpired,
+    /// The owner's boot id is known to be superseded (A2).
+    OwnerSuperseded,
+    /// The owner itself reports a failure (A3).
+    Failed {
+        /// False for an error the policy never retries: bad input and the like (M2, A4).
+        retryable: bool,
+    },
+}
+
+/// An effect whose journal entry is [`Entry::Intent`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UnknownEffect {
+    /// How it is declared.
+    pub rule: EffectRule,
+    /// What the third party said, if it was asked since the owner was lost.
+    pub answer: Option<Answer>,
+}
+
+/// All that a decision may rest on: what the sweeper can see.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Observation {
+    /// Why we look.
+    pub signal: Signal,
+    /// Time since the claim, in ms on the database's clock.
+    pub running_ms: u64,
+    /// Failed attempts recorded so far, without the one being reported.
+    pub attempts: u32,
+    /// Lost owners recorded so far, without the one being seen.
+    pub interruptions: u32,
+    /// An effect of which only the intent is known; `None` if there is none.
+    pub unknown: Option<UnknownEffect>,
+}
+
+/// Why a person is needed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Reason {
+    /// It failed as often as the policy allows (M2).
+    AttemptsExhausted = 0,
+    /// Its owners were lost as often as the policy allows.
+    InterruptionsExhausted = 1,
+    /// Its heartbeat is fine, its run far over the expected time (M1).
+    Overrun = 2,
+    /// An outside call may or may not have happened, and nothing can tell (M3).
+    OutcomeUnknown = 3,
+    /// An error that is never retried: bad input (M2).
+    NotRetryable = 4,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 5] = [
+        Reason::AttemptsExhausted,
+        Reason::InterruptionsExhausted,
+        Reason::Overrun,
+        Reason::OutcomeUnknown,
+        Reason::NotRetryable,
+    ];
+
+    /// The name stored and shown, e.g. `outcome_unknown`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::AttemptsExhausted => "attempts_exhausted",
+            Reason::InterruptionsExhausted => "interruptions_exhausted",
+            Reason::Overrun => "overrun",
+            Reason::OutcomeUnknown => "outcome_unknown",
+            Reason::NotRetryable => "not_retryable",
+        }
+    }
+
+    /// The reason with this name.
+    pub fn from_name(name: &str) -> Option<Reason> {
+        Reason::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What to do with the task.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Decision {
+    /// Leave it, and look again later.
+    Wait,
+    /// Let it run again after this delay: PENDING if 0, else RETRY_WAIT.
+    Requeue {
+        /// In ms.
+        delay_ms: u64,
+        /// What was learnt of the unknown effect, to be journalled in the same write.
+        learnt: Option<Entry>,
+    },
+    /// Ask the third party about the unknown effect, then decide again.
+    Ask,
+    /// WAIT_MANUAL.
+    Escalate(Reason),
+    /// FAIL, because the policy says so.
+    Fail(Reason),
+}
+
+/// Decides. Pure: no clock, no I/O, total.
+pub fn decide(policy: &Policy, seen: &Observation) -> Decision {
+    decide_under(policy, seen, Guards::ALL)
+}
+
+/// [`decide`] with a guard removed; for ablations.
+pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Decision {
+    let (spent, budget, delay_ms, exhausted) = match seen.signal {
+        Signal::Beating => {
+            let overrun = policy.expected_run_ms.is_some_and(|expected| seen.running_ms > expected);
+            return match overrun && guards.has(Guard::OverrunRule) {
+                true => Decision::Escalate(Reason::Overrun),
+                false => Decision::Wait,
+            };
+        }
+        Signal::LeaseExpired | Signal::OwnerSuperseded => {
+            // `max_interruptions` losses are forgiven; the next one is not. It goes to a person whatever the policy
+            // says of exhausted attempts: FAIL would claim that the work failed, and a loss proves nothing of it.
+            let exhausted = Decision::Escalate(Reason::InterruptionsExhausted);
+            (seen.interruptions, policy.max_interruptions, 0, exhausted)
+        }
+        Signal::Failed { .. } => {
+            let failures = seen.attempts.saturating_add(1);
+            let exhausted = ended(policy, Reason::AttemptsExhausted);
+            (failures, policy.max_attempts, policy.backoff.delay_ms(failures), exhausted)
+        }
+    };
+    // The unknown effect comes first: a person who gets the task for any other reason still has to know of it, and an
+    // answer that can be had is had before the budgets end the task.
+    let mut learnt = None;
+    if let Some(UnknownEffect { rule, answer }) = seen.unknown {
+        match settle(rule, answer) {
+            Unknown::Settled { learnt: entry } => learnt = entry,
+            Unknown::Ask => return Decision::Ask,
+            Unknown::Later => return Decision::Wait,
+            Unknown::Escalate => return Decision::Escalate(Reason::OutcomeUnknown),
+        }
+    }
+    if seen.signal == (Signal::Failed { retryable: false }) {
+        return ended(policy, Reason::NotRetryable);
+    }
+    if spent >= budget {
+        return exhausted;
+    }
+    Decision::Requeue { delay_ms, learnt }
+}
+
+fn ended(policy: &Policy, reason: Reason) -> Decision {
+    match policy.on_exhausted {
+        OnExhausted::Escalate => Decision::Escalate(reason),
+        OnExhausted::Fail => Decision::Fail(reason),
+    }
+}

@@ -1,0 +1,132 @@
+//! Outside effects: what the journal can say, which instruments an effect has, and what follows.
+
+use crate::policy::OnUnknown;
+
+/// What makes an outside effect safe to repeat, or to ask about. Each has its precondition at the third party.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Instruments {
+    /// E1: the third party does nothing, and answers as the first time, for a key it has seen.
+    pub idempotency_key: bool,
+    /// E2: the third party can be asked whether a call with this key was done.
+    pub status_query: bool,
+    /// E6: the third party refuses a call, and from a query on, whose execution token is older than the newest it saw.
+    pub execution_token: bool,
+}
+
+/// How an effect is declared: its instruments, and what to do where none helps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct EffectRule {
+    /// What it has.
+    pub instruments: Instruments,
+    /// What to do where they do not settle it (E7).
+    pub on_unknown: OnUnknown,
+}
+
+/// An entry of the effect journal. No entry: the call was never about to be made (E-A).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Entry {
+    /// About to be made, and nothing heard since: done, half done or not (E-B, E-C).
+    Intent = 0,
+    /// Done.
+    Done = 1,
+    /// Known not to have happened, and it can not happen later.
+    NotDone = 2,
+}
+
+impl Entry {
+    /// Every entry.
+    pub const ALL: [Entry; 3] = [Entry::Intent, Entry::Done, Entry::NotDone];
+
+    /// The name stored in the journal, e.g. `INTENT`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Entry::Intent => "INTENT",
+            Entry::Done => "DONE",
+            Entry::NotDone => "NOT_DONE",
+        }
+    }
+
+    /// The entry with this stored name.
+    pub fn from_name(name: &str) -> Option<Entry> {
+        Entry::ALL.into_iter().find(|entry| entry.name() == name)
+    }
+}
+
+/// What the third party said when asked (E2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Answer {
+    /// The call was done.
+    Done,
+    /// Not done so far.
+    NotDone,
+    /// No answer this time.
+    Unavailable,
+}
+
+/// What a run does when it comes to an effect.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum EffectStep {
+    /// Journal the intent, then call.
+    Call,
+    /// Take the recorded outcome; do not call.
+    Reuse,
+    /// Do not call, and go on without an outcome (at most once).
+    Skip,
+    /// Stop: only a person can say.
+    Stop,
+}
+
+/// What a run does at an effect, from what an *earlier* run left in the journal.
+pub fn effect_step(entry: Option<Entry>, rule: EffectRule) -> EffectStep {
+    match entry {
+        None | Some(Entry::NotDone) => EffectStep::Call,
+        Some(Entry::Done) => EffectStep::Reuse,
+        Some(Entry::Intent) if rule.instruments.idempotency_key => EffectStep::Call,
+        Some(Entry::Intent) => match rule.on_unknown {
+            OnUnknown::Repeat => EffectStep::Call,
+            OnUnknown::Skip => EffectStep::Skip,
+            OnUnknown::Escalate => EffectStep::Stop,
+        },
+    }
+}
+
+/// Whether a task with this unknown effect may go on by itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Unknown {
+    /// It may: what the re-run does about the effect is safe.
+    Settled {
+        /// What to write into the journal first, if something was learnt.
+        learnt: Option<Entry>,
+    },
+    /// Ask the third party first.
+    Ask,
+    /// The third party does not answer: look again later.
+    Later,
+    /// Nothing settles it.
+    Escalate,
+}
+
+/// Settles, as far as its instruments go, an effect of which the journal has only the intent.
+///
+/// A "not done" alone settles nothing: the call may still be on its way. It does once the third party has seen a newer
+/// execution token, since it then refuses the call when it arrives (E2 with E6).
+pub fn settle(rule: EffectRule, answer: Option<Answer>) -> Unknown {
+    let Instruments { idempotency_key, status_query, execution_token } = rule.instruments;
+    if idempotency_key {
+        return Unknown::Settled { learnt: None };
+    }
+    if status_query {
+        match answer {
+            None => return Unknown::Ask,
+            Some(Answer::Unavailable) => return Unknown::Later,
+            Some(Answer::Done) => return Unknown::Settled { learnt: Some(Entry::Done) },
+            Some(Answer::NotDone) if execution_token => return Unknown::Settled { learnt: Some(Entry::NotDone) },
+            Some(Answer::NotDone) => {}
+        }
+    }
+    match rule.on_unknown {
+        OnUnknown::Repeat | OnUnknown::Skip => Unknown::Settled { learnt: None },
+        OnUnknown::Escalate => Unknown::Escalate,
+    }
+}

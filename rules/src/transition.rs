@@ -1,0 +1,278 @@
+//! The table of legal transitions, and the one function that says what a conditional write does to a row.
+//!
+//! The model applies [`judge`]; the SQL `WHERE` clauses of the queue are tested, case by case, to say the same.
+
+use crate::guard::{Guard, Guards};
+use crate::status::Status;
+
+/// The fencing token: grows at every change of ownership and at every decision by a person.
+pub type Epoch = u64;
+
+/// Who may take an edge.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Actor {
+    /// An executor that looks for work.
+    Claimer,
+    /// The executor that holds the claim.
+    Owner,
+    /// The periodic sweep, in whichever process it runs.
+    Sweeper,
+    /// A person at the desk.
+    Person,
+}
+
+/// A write to a task row. Every one is conditional.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Verb {
+    /// Take a due task (P2).
+    Claim,
+    /// Move the end of the lease.
+    Heartbeat,
+    /// Journal that an outside call is about to be made.
+    Intent,
+    /// Journal what an outside call brought.
+    Outcome,
+    /// Report success.
+    Complete,
+    /// Put the task back after a failure, for a later attempt (A3).
+    Retry,
+    /// Put the task back unharmed, e.g. at shutdown; costs no attempt.
+    Release,
+    /// End the task from inside: to a person (M2, M3), or to FAIL where the policy says so.
+    GiveUp,
+    /// Take the task back from an owner that is lost (A1, A2).
+    Requeue,
+    /// Hand the task to a person (M1, M2, M3).
+    Escalate,
+    /// A person: run again.
+    Rerun,
+    /// A person: it has failed.
+    MarkFailed,
+    /// A person: it has succeeded.
+    MarkSucceeded,
+}
+
+impl Verb {
+    /// Every verb, in the order of the discriminants.
+    pub const ALL: [Verb; 13] = [
+        Verb::Claim,
+        Verb::Heartbeat,
+        Verb::Intent,
+        Verb::Outcome,
+        Verb::Complete,
+        Verb::Retry,
+        Verb::Release,
+        Verb::GiveUp,
+        Verb::Requeue,
+        Verb::Escalate,
+        Verb::Rerun,
+        Verb::MarkFailed,
+        Verb::MarkSucceeded,
+    ];
+
+    /// The name used in execution records, statement tags and protocol points, e.g. `give_up`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verb::Claim => "claim",
+            Verb::Heartbeat => "heartbeat",
+            Verb::Intent => "intent",
+            Verb::Outcome => "outcome",
+            Verb::Complete => "complete",
+            Verb::Retry => "retry",
+            Verb::Release => "release",
+            Verb::GiveUp => "give_up",
+            Verb::Requeue => "requeue",
+            Verb::Escalate => "escalate",
+            Verb::Rerun => "rerun",
+            Verb::MarkFailed => "mark_failed",
+            Verb::MarkSucceeded => "mark_succeeded",
+        }
+    }
+
+    /// Who writes it.
+    pub const fn actor(self) -> Actor {
+        match self {
+            Verb::Claim => Actor::Claimer,
+            Verb::Heartbeat
+            | Verb::Intent
+            | Verb::Outcome
+            | Verb::Complete
+            | Verb::Retry
+            | Verb::Release
+            | Verb::GiveUp => Actor::Owner,
+            Verb::Requeue | Verb::Escalate => Actor::Sweeper,
+            Verb::Rerun | Verb::MarkFailed | Verb::MarkSucceeded => Actor::Person,
+        }
+    }
+}
+
+/// What must hold besides the status and the epoch. Judged by the database, on the database's clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Condition {
+    /// Nothing further.
+    None,
+    /// The task's due time has come.
+    Due,
+    /// The lease has not ended. Once it has, its owner may report, but neither renew nor begin anything: what a
+    /// sweeper has read of an expired lease therefore stays true until somebody changes the epoch.
+    LeaseLive,
+    /// The lease has ended, or the owner's process is known to be gone (A2).
+    OwnerLost,
+    /// The owner is lost, or its run is far over the expected time (M1).
+    OwnerLostOrOverrun,
+}
+
+/// One legal edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transition {
+    /// The write that takes it.
+    pub verb: Verb,
+    /// The status before.
+    pub from: Status,
+    /// The status after.
+    pub to: Status,
+    /// What must hold besides status and epoch.
+    pub condition: Condition,
+    /// Whether the epoch grows by one.
+    pub bumps_epoch: bool,
+}
+
+const fn edge(verb: Verb, from: Status, to: Status, condition: Condition, bumps_epoch: bool) -> Transition {
+    Transition { verb, from, to, condition, bumps_epoch }
+}
+
+/// Every legal edge. Whatever is not here does not happen.
+///
+/// All edges also demand that the writer presents the row's current epoch; the one exception is the adoption of a
+/// late result, see [`judge`].
+pub const TRANSITIONS: &[Transition] = {
+    use Condition as C;
+    use Status::*;
+    &[
+        edge(Verb::Claim, Pending, Running, C::Due, true),
+        edge(Verb::Claim, RetryWait, Running, C::Due, true),
+        edge(Verb::Heartbeat, Running, Running, C::LeaseLive, false),
+        edge(Verb::Intent, Running, Running, C::LeaseLive, false),
+        edge(Verb::Outcome, Running, Running, C::None, false),
+        edge(Verb::Complete, Running, Success, C::None, false),
+        edge(Verb::Retry, Running, Pending, C::None, true),
+        edge(Verb::Retry, Running, RetryWait, C::None, true),
+        edge(Verb::Release, Running, Pending, C::None, true),
+        edge(Verb::GiveUp, Running, WaitManual, C::None, true),
+        edge(Verb::GiveUp, Running, Fail, C::None, true),
+        edge(Verb::Requeue, Running, Pending, C::OwnerLost, true),
+        edge(Verb::Requeue, Running, RetryWait, C::OwnerLost, true),
+        edge(Verb::Escalate, Running, WaitManual, C::OwnerLostOrOverrun, true),
+        edge(Verb::Rerun, WaitManual, Pending, C::None, true),
+        edge(Verb::MarkFailed, WaitManual, Fail, C::None, true),
+        edge(Verb::MarkSucceeded, WaitManual, Success, C::None, true),
+    ]
+};
+
+/// The edge a verb takes from one status to another; `None` if there is none.
+pub fn transition(verb: Verb, from: Status, to: Status) -> Option<&'static Transition> {
+    TRANSITIONS.iter().find(|t| t.verb == verb && t.from == from && t.to == to)
+}
+
+/// What the database knows of a row at the moment of a write.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Row {
+    /// Its status.
+    pub status: Status,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// The due time has come (claimable states).
+    pub due: bool,
+    /// The lease has not ended (RUNNING).
+    pub lease_live: bool,
+    /// The owner's process is known to be gone (RUNNING, A2).
+    pub owner_superseded: bool,
+    /// The run is over its expected time (RUNNING, M1).
+    pub overrun: bool,
+}
+
+/// A conditional write as its writer presents it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Write {
+    /// Which write.
+    pub verb: Verb,
+    /// The status it wants to reach.
+    pub to: Status,
+    /// The epoch the writer knows: of its claim, or as it read the row.
+    pub epoch: Epoch,
+}
+
+/// Why a write changed nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Refusal {
+    /// No edge of that verb leaves the row's status.
+    WrongStatus,
+    /// The row's epoch is not the writer's: somebody else has owned or decided since.
+    StaleEpoch,
+    /// Status and epoch fit, the further condition does not hold.
+    ConditionFails,
+}
+
+/// What a conditional write does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Judgement {
+    /// It applies: the row's new status and epoch.
+    Applied {
+        /// The status after.
+        status: Status,
+        /// The epoch after.
+        epoch: Epoch,
+    },
+    /// It had been applied before (its reply was lost): nothing changes and the writer may take it as done.
+    Already,
+    /// A late success of a run that only the sweeper has ended, and that nobody has claimed since: it becomes the
+    /// result. The epoch stays.
+    Adopted,
+    /// Nothing changes.
+    Refused(Refusal),
+}
+
+/// What `write` does to `row`. This is *the* rule of fencing: model and SQL both answer to it.
+///
+/// `guards` is [`Guards::ALL`] everywhere but in ablations.
+pub fn judge(row: Row, write: Write, guards: Guards) -> Judgement {
+    if write.verb == Verb::Complete {
+        if row.status == Status::Success && row.epoch == write.epoch {
+            return Judgement::Already;
+        }
+        // The sweeper's requeue has moved the epoch by exactly one. A person's decision, which has to pass through
+        // WAIT_MANUAL, moves it a second time, so an older run can not undo it (M5).
+        if row.status.is_claimable() && row.epoch == write.epoch + 1 {
+            return Judgement::Adopted;
+        }
+    }
+    if write.verb == Verb::Claim && !guards.has(Guard::CasAtClaim) {
+        // Read, then write by id alone: whatever happened in between is overwritten.
+        return Judgement::Applied { status: Status::Running, epoch: row.epoch + 1 };
+    }
+    let Some(edge) = transition(write.verb, row.status, write.to) else {
+        return Judgement::Refused(Refusal::WrongStatus);
+    };
+    let fenced = match write.verb {
+        Verb::Complete => guards.has(Guard::FenceComplete),
+        Verb::Heartbeat => guards.has(Guard::FenceHeartbeat),
+        _ => true,
+    };
+    if fenced && row.epoch != write.epoch {
+        return Judgement::Refused(Refusal::StaleEpoch);
+    }
+    let lost = !row.lease_live || row.owner_superseded;
+    let holds = match edge.condition {
+        Condition::None => true,
+        Condition::Due => row.due,
+        Condition::LeaseLive => row.lease_live,
+        Condition::OwnerLost => lost,
+        Condition::OwnerLostOrOverrun => lost || row.overrun,
+    };
+    if !holds {
+        return Judgement::Refused(Refusal::ConditionFails);
+    }
+    let bump = edge.bumps_epoch && (write.verb.actor() != Actor::Person || guards.has(Guard::BumpOnDecision));
+    Judgement::Applied { status: edge.to, epoch: row.epoch + Epoch::from(bump) }
+}
