@@ -1,1 +1,24 @@
+//! Fault stories as data: one TOML file a story, executed alike by the model, the simulator and live runs.
+//!
+//! `stories/` has the stories of the matrix, `ablations/` those that run with one guard switched off. The format is
+//! described in `scenarios/README.md`; [`Story`] is a checked file, [`Verdict`] how it ends.
 
+#![deny(missing_docs)]
+
+mod check;
+mod duration;
+mod error;
+mod file;
+mod library;
+mod story;
+mod verdict;
+
+pub use check::REQUIREMENTS;
+pub use duration::Millis;
+pub use error::StoryError;
+pub use library::{ablations, load, parse, stories};
+pub use story::{
+    Act, Effect, Executor, Expect, Fault, Node, Op, PersonAct, PersonDecision, Phase, Point, RunEnd, Story, Task,
+    Timing, Trigger, Way,
+};
+pub use verdict::{UnknownVerdict, Verdict};

@@ -1,0 +1,382 @@
+//! From a file to a [`Story`]: every check, each with its line.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use leaseproof_rules::{Backoff, EffectRule, Guard, Instruments, OnExhausted, OnUnknown, Policy};
+use toml::Spanned;
+
+use crate::duration::Millis;
+use crate::error::StoryError;
+use crate::file::{EffectTable, ExpectTable, FaultTable, File, PolicyTable, QueueTable, TaskTable};
+use crate::story::{
+    Act, Effect, Executor, Expect, Fault, Node, Op, PersonAct, PersonDecision, Phase, Point, RunEnd, Story, Task,
+    Timing, Trigger, Way,
+};
+use crate::verdict::Verdict;
+
+/// The only version there is.
+const VERSION: u32 = 1;
+/// More would not fit the model's packed state.
+const MAX_TASKS: usize = 4;
+const MAX_EXECUTORS: usize = 4;
+const MAX_SLOTS: u32 = 4;
+
+/// The requirement ids of the article behind the design.
+pub const REQUIREMENTS: [&str; 33] = [
+    "P1", "P2", "P3", "S1", "S2", "S3", "S4", "T1", "A1", "A2", "A3", "A4", "M1", "M2", "M3", "M4", "M5", "U1", "U2",
+    "E-A", "E-B", "E-C", "E1", "E2", "E3", "E4", "E5", "E6", "E7", "H1", "H2", "H3", "H4",
+];
+
+struct Place<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+type Checked<T> = Result<T, StoryError>;
+
+/// Reads a story.
+///
+/// # Errors
+/// The first thing that is wrong, with file, line, field and what is accepted.
+pub(crate) fn parse(name: &str, file: &str, text: &str) -> Checked<Story> {
+    let place = Place { file, text };
+    let raw: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| place.line(span.start));
+        StoryError { file: file.to_owned(), line, field: String::new(), why: error.message().to_owned() }
+    })?;
+    place.story(name, raw)
+}
+
+impl Place<'_> {
+    fn line(&self, offset: usize) -> usize {
+        self.text[..offset.min(self.text.len())].matches('\n').count() + 1
+    }
+
+    fn refuse<T>(&self, span: Range<usize>, field: impl Into<String>, why: impl Into<String>) -> Checked<T> {
+        let line = Some(self.line(span.start));
+        Err(StoryError { file: self.file.to_owned(), line, field: field.into(), why: why.into() })
+    }
+
+    /// One of the accepted words, or an error that lists them.
+    fn word<T: Copy>(&self, text: &Spanned<String>, field: &str, accepted: &[(&str, T)]) -> Checked<T> {
+        match accepted.iter().find(|(word, _)| *word == text.get_ref()) {
+            Some((_, value)) => Ok(*value),
+            None => {
+                let list: Vec<_> = accepted.iter().map(|(word, _)| *word).collect();
+                self.refuse(
+                    text.span(),
+                    field,
+                    format!("unknown value {:?}; accepted: {}", text.get_ref(), list.join(", ")),
+                )
+            }
+        }
+    }
+
+    fn story(&self, name: &str, raw: File) -> Checked<Story> {
+        if *raw.version.get_ref() != VERSION {
+            let why = format!("version {} is not known; this program reads version {VERSION}", raw.version.get_ref());
+            return self.refuse(raw.version.span(), "version", why);
+        }
+        for id in &raw.requirements {
+            if !REQUIREMENTS.contains(&id.get_ref().as_str()) {
+                let why = format!("unknown requirement {:?}; accepted: {}", id.get_ref(), REQUIREMENTS.join(", "));
+                return self.refuse(id.span(), "requirements", why);
+            }
+        }
+        let guards = Guard::ALL.map(|guard| (guard.name(), guard));
+        let without = raw.without.as_ref().map(|text| self.word(text, "without", &guards)).transpose()?;
+        let policy = self.policy(&raw.policy)?;
+        let timing = self.timing(&raw.queue)?;
+        let executors = self.executors(&raw)?;
+        let tasks = self.tasks(&raw)?;
+        let faults = raw
+            .faults
+            .iter()
+            .enumerate()
+            .map(|(i, fault)| self.fault(fault, &format!("faults[{i}]"), &executors))
+            .collect::<Checked<Vec<_>>>()?;
+        let mut decisions = Vec::new();
+        for (i, decision) in raw.decisions.iter().enumerate() {
+            let by_name: Vec<_> = tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect();
+            let acts = [("rerun", PersonAct::Rerun), ("fail", PersonAct::Fail), ("succeed", PersonAct::Succeed)];
+            decisions.push(PersonDecision {
+                task: self.word(&decision.task, &format!("decisions[{i}].task"), &by_name)?,
+                act: self.word(&decision.act, &format!("decisions[{i}].do"), &acts)?,
+                after_ms: decision.after.0,
+            });
+        }
+        let expect = self.expect(&raw.expect)?;
+        Ok(Story {
+            name: name.to_owned(),
+            title: raw.title,
+            question: raw.question,
+            requirements: raw.requirements.into_iter().map(Spanned::into_inner).collect(),
+            sources: raw.sources,
+            without,
+            policy,
+            timing,
+            tasks,
+            executors,
+            faults,
+            decisions,
+            expect,
+        })
+    }
+
+    fn policy(&self, table: &Spanned<PolicyTable>) -> Checked<Policy> {
+        let raw = table.get_ref();
+        let standard = Policy::default();
+        let ends = [("escalate", OnExhausted::Escalate), ("fail", OnExhausted::Fail)];
+        let base_ms = raw.retry_delay.map_or(standard.backoff.base_ms, |d| d.0);
+        let policy = Policy {
+            lease_ms: raw.lease.0,
+            heartbeat_ms: raw.heartbeat.0,
+            fence_margin_ms: raw.fence_margin.map_or(standard.fence_margin_ms, |d| d.0),
+            max_attempts: raw.max_attempts.unwrap_or(standard.max_attempts),
+            max_interruptions: raw.max_interruptions.unwrap_or(standard.max_interruptions),
+            backoff: Backoff {
+                base_ms,
+                factor: raw.retry_factor.unwrap_or(1),
+                max_ms: raw.retry_max.map_or(standard.backoff.max_ms.max(base_ms), |d| d.0),
+            },
+            expected_run_ms: raw.expected_run.map(|d| d.0),
+            on_exhausted: match &raw.on_exhausted {
+                Some(text) => self.word(text, "policy.on_exhausted", &ends)?,
+                None => standard.on_exhausted,
+            },
+        };
+        match policy.validate() {
+            Ok(()) => Ok(policy),
+            Err(error) => self.refuse(table.span(), format!("policy.{}", error.field), error.why),
+        }
+    }
+
+    fn timing(&self, raw: &QueueTable) -> Checked<Timing> {
+        let get = |value: &Option<Spanned<Millis>>, field: &str, standard_ms: u64| match value {
+            Some(ms) if ms.get_ref().0 == 0 => self.refuse(ms.span(), field, "must be longer than 0"),
+            Some(ms) => Ok(ms.get_ref().0),
+            None => Ok(standard_ms),
+        };
+        Ok(Timing {
+            poll_ms: get(&raw.poll, "queue.poll", 1_000)?,
+            sweep_ms: get(&raw.sweep, "queue.sweep", 5_000)?,
+            deadline_ms: get(&raw.deadline, "queue.deadline", 5_000)?,
+            horizon_ms: get(&raw.horizon, "queue.horizon", 600_000)?,
+        })
+    }
+
+    fn executors(&self, raw: &File) -> Checked<Vec<Executor>> {
+        let all = raw.executors.get_ref();
+        if all.is_empty() || all.len() > MAX_EXECUTORS {
+            let why = format!("{} executors; accepted: 1 to {MAX_EXECUTORS}", all.len());
+            return self.refuse(raw.executors.span(), "executors", why);
+        }
+        let mut names = BTreeSet::from(["sweeper", "database", "third_party", "person"]);
+        let mut out = Vec::new();
+        for (i, executor) in all.iter().enumerate() {
+            if !names.insert(executor.name.get_ref()) {
+                let why = format!("{:?} names another node already", executor.name.get_ref());
+                return self.refuse(executor.name.span(), format!("executors[{i}].name"), why);
+            }
+            let slots = executor.slots.as_ref().map_or(1, |slots| *slots.get_ref());
+            if let Some(text) = executor.slots.as_ref().filter(|_| !(1..=MAX_SLOTS).contains(&slots)) {
+                let why = format!("{slots} slots; accepted: 1 to {MAX_SLOTS}");
+                return self.refuse(text.span(), format!("executors[{i}].slots"), why);
+            }
+            let start_ms = executor.start.map_or(0, |d| d.0);
+            out.push(Executor { name: executor.name.get_ref().clone(), slots, start_ms });
+        }
+        Ok(out)
+    }
+
+    fn tasks(&self, raw: &File) -> Checked<Vec<Task>> {
+        let all = raw.tasks.get_ref();
+        if all.is_empty() || all.len() > MAX_TASKS {
+            return self.refuse(raw.tasks.span(), "tasks", format!("{} tasks; accepted: 1 to {MAX_TASKS}", all.len()));
+        }
+        let mut names = BTreeSet::new();
+        let mut out = Vec::new();
+        for (i, task) in all.iter().enumerate() {
+            if !names.insert(task.name.get_ref()) {
+                let why = format!("{:?} names another task already", task.name.get_ref());
+                return self.refuse(task.name.span(), format!("tasks[{i}].name"), why);
+            }
+            out.push(self.task(task, &format!("tasks[{i}]"))?);
+        }
+        Ok(out)
+    }
+
+    fn task(&self, raw: &TaskTable, field: &str) -> Checked<Task> {
+        let words =
+            [("ok", RunEnd::Ok), ("error", RunEnd::Error), ("bad_input", RunEnd::BadInput), ("hang", RunEnd::Hang)];
+        let mut ends = Vec::new();
+        for end in &raw.ends {
+            ends.push(self.word(end, &format!("{field}.ends"), &words)?);
+        }
+        if ends.is_empty() {
+            ends.push(RunEnd::Ok);
+        }
+        if let Some(second) = raw.effects.get(1) {
+            let why = "a task makes at most one outside call in this version of the format";
+            return self.refuse(second.span(), format!("{field}.effects[1]"), why);
+        }
+        let effect = match raw.effects.first() {
+            Some(effect) => Some(self.effect(effect.get_ref(), &format!("{field}.effects[0]"), raw)?),
+            None => None,
+        };
+        Ok(Task { name: raw.name.get_ref().clone(), work_ms: raw.work.get_ref().0, ends, effect })
+    }
+
+    fn effect(&self, raw: &EffectTable, field: &str, task: &TaskTable) -> Checked<Effect> {
+        if raw.after.get_ref() > task.work.get_ref() {
+            let why = format!("{} is later than the whole work, {}", raw.after.get_ref(), task.work.get_ref());
+            return self.refuse(raw.after.span(), format!("{field}.after"), why);
+        }
+        let words = [("idempotency_key", 0), ("status_query", 1), ("execution_token", 2)];
+        let mut has = [false; 3];
+        for instrument in &raw.instruments {
+            has[self.word(instrument, &format!("{field}.instruments"), &words)?] = true;
+        }
+        let unknown = [("escalate", OnUnknown::Escalate), ("repeat", OnUnknown::Repeat), ("skip", OnUnknown::Skip)];
+        let on_unknown = match &raw.on_unknown {
+            Some(text) => self.word(text, &format!("{field}.on_unknown"), &unknown)?,
+            None => OnUnknown::Escalate,
+        };
+        let [idempotency_key, status_query, execution_token] = has;
+        Ok(Effect {
+            key: raw.key.get_ref().clone(),
+            after_ms: raw.after.get_ref().0,
+            rule: EffectRule {
+                instruments: Instruments { idempotency_key, status_query, execution_token },
+                on_unknown,
+            },
+        })
+    }
+
+    fn node(&self, text: &Spanned<String>, field: &str, executors: &[Executor]) -> Checked<Node> {
+        let mut words: Vec<_> =
+            executors.iter().enumerate().map(|(i, executor)| (executor.name.as_str(), Node::Executor(i))).collect();
+        words.extend([("sweeper", Node::Sweeper), ("database", Node::Database), ("third_party", Node::ThirdParty)]);
+        self.word(text, field, &words)
+    }
+
+    fn point(&self, text: &Spanned<String>, field: &str) -> Checked<Point> {
+        let mut points = Vec::new();
+        for op in Op::ALL {
+            for (name, phase) in [("request", Phase::Request), ("reply", Phase::Reply)] {
+                points.push((format!("{}.{name}", op.name()), Point { op, phase }));
+            }
+        }
+        let words: Vec<_> = points.iter().map(|(name, point)| (name.as_str(), *point)).collect();
+        self.word(text, field, &words)
+    }
+
+    fn fault(&self, raw: &FaultTable, field: &str, executors: &[Executor]) -> Checked<Fault> {
+        let on = self.node(&raw.on, &format!("{field}.on"), executors)?;
+        let trigger = match (&raw.at, &raw.after) {
+            (Some(at), None) => {
+                let point = self.point(at, &format!("{field}.at"))?;
+                let fits = match on {
+                    Node::Executor(_) => !point.op.is_sweepers(),
+                    Node::Sweeper => point.op.is_sweepers() || point.op == Op::Query,
+                    Node::Database | Node::ThirdParty => false,
+                };
+                if !fits {
+                    let why = format!(
+                        "{} is never at this point; the sweeper is at sweep, requeue, escalate and query, executors \
+                         at the others, and faults of the database and the third party are given by time (after)",
+                        raw.on.get_ref()
+                    );
+                    return self.refuse(at.span(), format!("{field}.at"), why);
+                }
+                let nth = raw.nth.as_ref().map_or(1, |nth| *nth.get_ref());
+                if let Some(zero) = raw.nth.as_ref().filter(|_| nth == 0) {
+                    return self.refuse(zero.span(), format!("{field}.nth"), "counts from 1");
+                }
+                Trigger::At { point, nth }
+            }
+            (None, Some(after)) => Trigger::After { ms: after.get_ref().0 },
+            _ => {
+                let why = "a fault has either a point (at = \"claim.reply\") or a time (after = \"12s\")";
+                return self.refuse(raw.on.span(), field, why);
+            }
+        };
+        if let (Trigger::After { .. }, Some(nth)) = (trigger, &raw.nth) {
+            return self.refuse(nth.span(), format!("{field}.nth"), "goes with a point (at), not with a time (after)");
+        }
+        let act = self.act(raw, field, executors, trigger)?;
+        Ok(Fault { trigger, on, act })
+    }
+
+    fn act(&self, raw: &FaultTable, field: &str, executors: &[Executor], trigger: Trigger) -> Checked<Act> {
+        let ms = raw.duration.as_ref().map(|d| d.get_ref().0);
+        let verb = self.word(
+            &raw.act,
+            &format!("{field}.do"),
+            &[("lose", "lose"), ("crash", "crash"), ("pause", "pause"), ("cut", "cut")],
+        )?;
+        let stray = |span: Option<Range<usize>>, name: &str, goes: &str| match span {
+            Some(span) if !goes.contains(verb) => self.refuse(
+                span,
+                format!("{field}.{name}"),
+                format!("does not go with do = {verb:?}, only with {goes}"),
+            ),
+            _ => Ok(()),
+        };
+        stray(raw.times.as_ref().map(Spanned::span), "times", "lose")?;
+        stray(raw.duration.as_ref().map(Spanned::span), "for", "crash, pause, cut")?;
+        stray(raw.peer.as_ref().map(Spanned::span), "peer", "cut")?;
+        stray(raw.way.as_ref().map(Spanned::span), "way", "cut")?;
+        match verb {
+            "lose" if matches!(trigger, Trigger::After { .. }) => {
+                self.refuse(raw.act.span(), format!("{field}.do"), "a message is lost at a point (at), not at a time")
+            }
+            "lose" => {
+                let times = raw.times.as_ref().map_or(1, |times| *times.get_ref());
+                match &raw.times {
+                    Some(zero) if times == 0 => {
+                        self.refuse(zero.span(), format!("{field}.times"), "must be at least 1")
+                    }
+                    _ => Ok(Act::Lose { times }),
+                }
+            }
+            "crash" => Ok(Act::Crash { restart_ms: ms }),
+            "pause" => match ms {
+                Some(ms) if ms > 0 => Ok(Act::Pause { ms }),
+                _ => self.refuse(raw.act.span(), format!("{field}.for"), "a pause says how long: for = \"45s\""),
+            },
+            _ => {
+                let Some(peer) = &raw.peer else {
+                    return self.refuse(raw.act.span(), format!("{field}.peer"), "a cut names the other end: peer = …");
+                };
+                let ways = [("both", Way::Both), ("to", Way::To), ("from", Way::From)];
+                let way = match &raw.way {
+                    Some(text) => self.word(text, &format!("{field}.way"), &ways)?,
+                    None => Way::Both,
+                };
+                Ok(Act::Cut { peer: self.node(peer, &format!("{field}.peer"), executors)?, way, ms })
+            }
+        }
+    }
+
+    fn expect(&self, raw: &ExpectTable) -> Checked<Expect> {
+        let mut verdicts = BTreeSet::new();
+        for text in raw.verdicts.get_ref() {
+            match text.get_ref().parse::<Verdict>() {
+                Ok(verdict) => verdicts.insert(verdict),
+                Err(error) => return self.refuse(text.span(), "expect.verdicts", error.to_string()),
+            };
+        }
+        if verdicts.is_empty() {
+            return self.refuse(raw.verdicts.span(), "expect.verdicts", "must name at least one verdict");
+        }
+        Ok(Expect {
+            verdicts,
+            recovers_within_ms: raw.recovers_within.map(|d| d.0),
+            effects_max: raw.effects_max,
+            effects_min: raw.effects_min,
+            late_results_min: raw.late_results_min,
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! The stories that ship with leaseproof, and reading of others.
+
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+
+use crate::check;
+use crate::error::StoryError;
+use crate::story::Story;
+
+static STORIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/stories");
+static ABLATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/ablations");
+
+/// Reads a story from text. `file` is what errors call it; the story's name is the file's stem.
+///
+/// # Errors
+/// The first thing wrong with it, with its place.
+pub fn parse(file: &str, text: &str) -> Result<Story, StoryError> {
+    let name = Path::new(file).file_stem().map_or_else(|| file.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    check::parse(&name, file, text)
+}
+
+/// Reads a story from a file.
+///
+/// # Errors
+/// An unreadable file, or the first thing wrong with it.
+pub fn load(path: &Path) -> Result<Story, StoryError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&file, &text),
+        Err(error) => Err(StoryError {
+            file,
+            line: None,
+            field: String::new(),
+            why: format!("can not be read: {error}; a story is a UTF-8 TOML file, see scenarios/README.md"),
+        }),
+    }
+}
+
+/// The stories of the matrix, by name.
+///
+/// # Errors
+/// None in a released build: a test reads them all.
+pub fn stories() -> Result<Vec<Story>, StoryError> {
+    shipped("stories", &STORIES)
+}
+
+/// The stories that show what each guard is for, by name: each runs without one guard.
+///
+/// # Errors
+/// None in a released build: a test reads them all.
+pub fn ablations() -> Result<Vec<Story>, StoryError> {
+    shipped("ablations", &ABLATIONS)
+}
+
+fn shipped(folder: &str, dir: &Dir<'_>) -> Result<Vec<Story>, StoryError> {
+    let mut out = Vec::new();
+    for file in dir.files().filter(|file| file.path().extension().is_some_and(|end| end == "toml")) {
+        let name = format!("scenarios/{folder}/{}", file.path().display());
+        out.push(parse(&name, file.contents_utf8().unwrap_or_default())?);
+    }
+    out.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(out)
+}
