@@ -377,6 +377,7 @@ impl Place<'_> {
             effects_max: raw.effects_max,
             effects_min: raw.effects_min,
             late_results_min: raw.late_results_min,
+            runs_max: raw.runs_max,
         })
     }
 }

@@ -114,4 +114,5 @@ pub(crate) struct ExpectTable {
     pub effects_max: Option<u32>,
     pub effects_min: Option<u32>,
     pub late_results_min: Option<u32>,
+    pub runs_max: Option<u32>,
 }

@@ -309,6 +309,8 @@ pub struct Expect {
     pub effects_min: Option<u32>,
     /// How many late results the execution record keeps at least.
     pub late_results_min: Option<u32>,
+    /// How often a task is claimed at most, for each task.
+    pub runs_max: Option<u32>,
 }
 
 impl Story {

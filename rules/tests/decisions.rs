@@ -1,0 +1,180 @@
+//! `decide`, `settle`, `effect_step` and the policy: what must hold whatever is observed.
+
+use leaseproof_rules::{
+    Answer, Backoff, Decision, EffectRule, EffectStep, Entry, Guard, Guards, Instruments, Observation, OnExhausted,
+    OnUnknown, Policy, Reason, Signal, Status, Unknown, UnknownEffect, decide, decide_under, effect_step, settle,
+};
+use proptest::prelude::*;
+
+fn any_rule() -> impl Strategy<Value = EffectRule> {
+    (any::<[bool; 3]>(), 0..3usize).prop_map(|([idempotency_key, status_query, execution_token], on_unknown)| {
+        EffectRule {
+            instruments: Instruments { idempotency_key, status_query, execution_token },
+            on_unknown: [OnUnknown::Escalate, OnUnknown::Repeat, OnUnknown::Skip][on_unknown],
+        }
+    })
+}
+
+fn any_answer() -> impl Strategy<Value = Option<Answer>> {
+    (0..4usize).prop_map(|i| [None, Some(Answer::Done), Some(Answer::NotDone), Some(Answer::Unavailable)][i])
+}
+
+fn any_signal() -> impl Strategy<Value = Signal> {
+    (0..5usize).prop_map(|i| {
+        [
+            Signal::Beating,
+            Signal::LeaseExpired,
+            Signal::OwnerSuperseded,
+            Signal::Failed { retryable: true },
+            Signal::Failed { retryable: false },
+        ][i]
+    })
+}
+
+fn any_observation() -> impl Strategy<Value = Observation> {
+    let unknown = proptest::option::of((any_rule(), any_answer()));
+    (any_signal(), 0u64..400_000, 0u32..6, 0u32..6, unknown).prop_map(
+        |(signal, running_ms, attempts, interruptions, unknown)| Observation {
+            signal,
+            running_ms,
+            attempts,
+            interruptions,
+            unknown: unknown.map(|(rule, answer)| UnknownEffect { rule, answer }),
+        },
+    )
+}
+
+fn any_policy() -> impl Strategy<Value = Policy> {
+    (1u32..5, 0u32..5, proptest::option::of(1u64..300_000), any::<bool>()).prop_map(
+        |(max_attempts, max_interruptions, expected_run_ms, fail)| Policy {
+            max_attempts,
+            max_interruptions,
+            expected_run_ms,
+            on_exhausted: if fail { OnExhausted::Fail } else { OnExhausted::Escalate },
+            ..Policy::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, max_global_rejects: 1_000_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_live_owner_within_its_time_is_left_alone(policy in any_policy(), seen in any_observation()) {
+        prop_assume!(seen.signal == Signal::Beating && policy.expected_run_ms.is_none_or(|ms| seen.running_ms <= ms));
+        prop_assert_eq!(decide(&policy, &seen), Decision::Wait);
+    }
+
+    #[test]
+    fn an_unknown_effect_without_instruments_never_runs_again_unless_the_policy_says_so(
+        policy in any_policy(),
+        seen in any_observation(),
+    ) {
+        let rule = EffectRule::default();
+        let seen = Observation { unknown: Some(UnknownEffect { rule, answer: None }), ..seen };
+        let again = matches!(decide(&policy, &seen), Decision::Requeue { .. } | Decision::Ask);
+        prop_assert!(!again);
+    }
+
+    #[test]
+    fn the_automatic_runs_are_bounded_by_the_two_budgets(policy in any_policy(), seen in any_observation()) {
+        if let Decision::Requeue { .. } = decide(&policy, &seen) {
+            let within = match seen.signal {
+                Signal::Failed { retryable } => retryable && seen.attempts + 1 < policy.max_attempts,
+                _ => seen.interruptions < policy.max_interruptions,
+            };
+            prop_assert!(within);
+        }
+    }
+
+    #[test]
+    fn a_lost_owner_costs_no_attempt_and_a_failure_no_interruption(policy in any_policy(), seen in any_observation()) {
+        let other = match seen.signal {
+            Signal::Failed { .. } => Observation { interruptions: seen.interruptions + 1, ..seen },
+            _ => Observation { attempts: seen.attempts + 1, ..seen },
+        };
+        prop_assert_eq!(decide(&policy, &seen), decide(&policy, &other));
+    }
+
+    #[test]
+    fn only_failures_end_in_fail(policy in any_policy(), seen in any_observation()) {
+        if let Decision::Fail(_) = decide(&policy, &seen) {
+            let failed = matches!(seen.signal, Signal::Failed { .. });
+            prop_assert!(failed && policy.on_exhausted == OnExhausted::Fail);
+        }
+    }
+
+    #[test]
+    fn what_lets_a_task_run_again_also_tells_its_run_what_to_do(rule in any_rule(), answer in any_answer()) {
+        if let Unknown::Settled { learnt } = settle(rule, answer) {
+            let entry = learnt.unwrap_or(Entry::Intent);
+            prop_assert_ne!(effect_step(Some(entry), rule), EffectStep::Stop);
+        }
+    }
+
+    #[test]
+    fn not_done_is_believed_only_behind_a_token(rule in any_rule()) {
+        let learnt_not_done =
+            settle(rule, Some(Answer::NotDone)) == Unknown::Settled { learnt: Some(Entry::NotDone) };
+        prop_assert!(!learnt_not_done || rule.instruments.execution_token);
+    }
+
+    #[test]
+    fn the_backoff_never_falls_and_stays_below_its_bound(base_ms in 0u64..1 << 40, factor in 1u32..9, n in 1u32..200) {
+        let backoff = Backoff { base_ms, factor, max_ms: 300_000 };
+        prop_assert!(backoff.delay_ms(n) <= backoff.delay_ms(n + 1) && backoff.delay_ms(n + 1) <= 300_000);
+    }
+}
+
+#[test]
+fn an_overrun_goes_to_a_person_and_without_its_rule_to_nobody() {
+    let policy = Policy { expected_run_ms: Some(1_000), ..Policy::default() };
+    let seen = Observation { signal: Signal::Beating, running_ms: 1_001, attempts: 0, interruptions: 0, unknown: None };
+    assert_eq!(decide(&policy, &seen), Decision::Escalate(Reason::Overrun));
+    assert_eq!(decide_under(&policy, &seen, Guards::without(Guard::OverrunRule)), Decision::Wait);
+}
+
+#[test]
+fn a_status_query_moves_the_line_from_manual_to_automatic() {
+    let policy = Policy::default();
+    let asked = |status_query, answer| {
+        let rule = EffectRule {
+            instruments: Instruments { status_query, ..Instruments::default() },
+            on_unknown: OnUnknown::Escalate,
+        };
+        let unknown = Some(UnknownEffect { rule, answer });
+        let signal = Signal::LeaseExpired;
+        decide(&policy, &Observation { signal, running_ms: 0, attempts: 0, interruptions: 0, unknown })
+    };
+    assert_eq!(asked(false, None), Decision::Escalate(Reason::OutcomeUnknown));
+    assert_eq!(asked(true, None), Decision::Ask);
+    assert_eq!(asked(true, Some(Answer::Done)), Decision::Requeue { delay_ms: 0, learnt: Some(Entry::Done) });
+    assert_eq!(asked(true, Some(Answer::NotDone)), Decision::Escalate(Reason::OutcomeUnknown));
+    assert_eq!(asked(true, Some(Answer::Unavailable)), Decision::Wait);
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    assert!(Status::ALL.iter().all(|s| Status::from_name(s.name()) == Some(*s)));
+    assert!(Reason::ALL.iter().all(|r| Reason::from_name(r.name()) == Some(*r)));
+    assert!(Guard::ALL.iter().all(|g| Guard::from_name(g.name()) == Some(*g)));
+    assert!(Entry::ALL.iter().all(|e| Entry::from_name(e.name()) == Some(*e)));
+    assert_eq!(Status::from_name("running"), None);
+}
+
+#[test]
+fn a_policy_that_can_not_work_is_refused_by_field() {
+    let good = Policy::default();
+    assert_eq!(good.validate(), Ok(()));
+    for (policy, field) in [
+        (Policy { lease_ms: 0, ..good }, "lease"),
+        (Policy { heartbeat_ms: 0, ..good }, "heartbeat"),
+        (Policy { heartbeat_ms: 14_000, ..good }, "heartbeat"),
+        (Policy { fence_margin_ms: 30_000, ..good }, "heartbeat"),
+        (Policy { max_attempts: 0, ..good }, "max_attempts"),
+        (Policy { expected_run_ms: Some(0), ..good }, "expected_run"),
+        (Policy { backoff: Backoff { factor: 0, ..good.backoff }, ..good }, "backoff.factor"),
+    ] {
+        assert_eq!(policy.validate().map_err(|error| error.field), Err(field));
+    }
+}

@@ -1,0 +1,160 @@
+//! The table of transitions and `judge`: what must hold whatever the row and the write.
+
+use leaseproof_rules::{
+    Actor, Guard, Guards, Judgement, Refusal, Row, Status, TRANSITIONS, Verb, Write, judge, transition,
+};
+use proptest::prelude::*;
+
+fn any_row() -> impl Strategy<Value = Row> {
+    (0..6usize, 0u64..4, any::<[bool; 4]>()).prop_map(
+        |(status, epoch, [due, lease_live, owner_superseded, overrun])| Row {
+            status: Status::ALL[status],
+            epoch,
+            due,
+            lease_live,
+            owner_superseded,
+            overrun,
+        },
+    )
+}
+
+fn any_write() -> impl Strategy<Value = Write> {
+    (0..13usize, 0..6usize, 0u64..4).prop_map(|(verb, to, epoch)| Write {
+        verb: Verb::ALL[verb],
+        to: Status::ALL[to],
+        epoch,
+    })
+}
+
+/// Status and epoch after the write.
+fn after(row: Row, judgement: Judgement) -> (Status, u64) {
+    match judgement {
+        Judgement::Applied { status, epoch } => (status, epoch),
+        Judgement::Adopted => (Status::Success, row.epoch),
+        Judgement::Already | Judgement::Refused(_) => (row.status, row.epoch),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, max_global_rejects: 1_000_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_write_takes_an_edge_of_the_table_or_none(row in any_row(), write in any_write()) {
+        if let Judgement::Applied { status, epoch } = judge(row, write, Guards::ALL) {
+            let edge = transition(write.verb, row.status, status);
+            prop_assert!(edge.is_some_and(|edge| epoch == row.epoch + u64::from(edge.bumps_epoch)));
+            prop_assert_eq!(status, write.to);
+        }
+    }
+
+    #[test]
+    fn a_final_status_is_never_left(row in any_row(), write in any_write()) {
+        prop_assume!(row.status.is_final());
+        prop_assert_eq!(after(row, judge(row, write, Guards::ALL)), (row.status, row.epoch));
+    }
+
+    #[test]
+    fn only_a_person_leaves_wait_manual(row in any_row(), write in any_write()) {
+        prop_assume!(row.status == Status::WaitManual && write.verb.actor() != Actor::Person);
+        prop_assert_eq!(after(row, judge(row, write, Guards::ALL)), (row.status, row.epoch));
+    }
+
+    #[test]
+    fn a_stale_epoch_applies_nothing(row in any_row(), write in any_write()) {
+        prop_assume!(row.epoch != write.epoch);
+        let applied = matches!(judge(row, write, Guards::ALL), Judgement::Applied { .. });
+        prop_assert!(!applied);
+    }
+
+    #[test]
+    fn the_epoch_never_falls_and_grows_at_every_change_of_ownership(row in any_row(), write in any_write()) {
+        let (status, epoch) = after(row, judge(row, write, Guards::ALL));
+        prop_assert!(epoch >= row.epoch);
+        // Into RUNNING, or out of it to anything but a result: somebody else owns the task from here on.
+        let changes_owner = (status == Status::Running) != (row.status == Status::Running) && !status.is_final();
+        prop_assert!(!changes_owner || epoch == row.epoch + 1);
+    }
+
+    #[test]
+    fn a_result_is_adopted_only_one_epoch_behind_and_before_anybody_claims(row in any_row(), write in any_write()) {
+        if judge(row, write, Guards::ALL) == Judgement::Adopted {
+            prop_assert!(write.verb == Verb::Complete && row.status.is_claimable() && row.epoch == write.epoch + 1);
+        }
+    }
+
+    #[test]
+    fn an_expired_lease_is_neither_renewed_nor_begun_upon(row in any_row(), write in any_write()) {
+        prop_assume!(matches!(write.verb, Verb::Heartbeat | Verb::Intent) && !row.lease_live);
+        let applied = matches!(judge(row, write, Guards::ALL), Judgement::Applied { .. });
+        prop_assert!(!applied);
+    }
+
+    #[test]
+    fn a_live_lease_within_its_time_is_not_taken_away(row in any_row(), write in any_write()) {
+        prop_assume!(row.status == Status::Running && row.lease_live && !row.owner_superseded && !row.overrun);
+        prop_assume!(matches!(write.verb.actor(), Actor::Sweeper | Actor::Claimer));
+        prop_assert_eq!(after(row, judge(row, write, Guards::ALL)), (row.status, row.epoch));
+    }
+}
+
+#[test]
+fn every_verb_has_an_edge_and_every_edge_a_distinct_place() {
+    for verb in Verb::ALL {
+        assert!(TRANSITIONS.iter().any(|edge| edge.verb == verb), "{}", verb.name());
+    }
+    for (i, edge) in TRANSITIONS.iter().enumerate() {
+        let first = TRANSITIONS.iter().position(|e| (e.verb, e.from, e.to) == (edge.verb, edge.from, edge.to));
+        assert_eq!(first, Some(i), "{edge:?}");
+    }
+}
+
+#[test]
+fn a_repeated_completion_is_told_that_it_was_done() {
+    let row = Row {
+        status: Status::Success,
+        epoch: 3,
+        due: false,
+        lease_live: false,
+        owner_superseded: false,
+        overrun: false,
+    };
+    let write = Write { verb: Verb::Complete, to: Status::Success, epoch: 3 };
+    assert_eq!(judge(row, write, Guards::ALL), Judgement::Already);
+    let older = Write { epoch: 2, ..write };
+    assert_eq!(judge(row, older, Guards::ALL), Judgement::Refused(Refusal::WrongStatus));
+}
+
+/// For each guard that `judge` knows: a write that it refuses, and that goes through without it.
+#[test]
+fn without_a_guard_the_write_that_it_refuses_goes_through() {
+    let running =
+        Row { status: Status::Running, epoch: 3, due: true, lease_live: true, owner_superseded: false, overrun: false };
+    let cases = [
+        (Guard::FenceComplete, Write { verb: Verb::Complete, to: Status::Success, epoch: 1 }),
+        (Guard::FenceHeartbeat, Write { verb: Verb::Heartbeat, to: Status::Running, epoch: 1 }),
+        (Guard::CasAtClaim, Write { verb: Verb::Claim, to: Status::Running, epoch: 2 }),
+    ];
+    for (guard, write) in cases {
+        assert!(matches!(judge(running, write, Guards::ALL), Judgement::Refused(_)), "{guard}");
+        assert!(matches!(judge(running, write, Guards::without(guard)), Judgement::Applied { .. }), "{guard}");
+    }
+}
+
+#[test]
+fn without_the_bump_on_decision_an_older_run_can_be_adopted_after_it() {
+    let escalated = Row {
+        status: Status::WaitManual,
+        epoch: 2,
+        due: true,
+        lease_live: false,
+        owner_superseded: false,
+        overrun: false,
+    };
+    let decision = Write { verb: Verb::Rerun, to: Status::Pending, epoch: 2 };
+    let zombie = Write { verb: Verb::Complete, to: Status::Success, epoch: 1 };
+    for (guards, adopted) in [(Guards::ALL, false), (Guards::without(Guard::BumpOnDecision), true)] {
+        let (status, epoch) = after(escalated, judge(escalated, decision, guards));
+        let decided = Row { status, epoch, ..escalated };
+        assert_eq!(judge(decided, zombie, guards) == Judgement::Adopted, adopted);
+    }
+}

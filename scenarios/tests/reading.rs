@@ -1,0 +1,169 @@
+//! What a story file may say, and what a wrong one is answered with.
+
+use leaseproof_rules::{Guard, Property};
+use leaseproof_scenarios::{
+    Act, Millis, Node, Op, Phase, Point, StoryError, Trigger, Verdict, ablations, load, parse, stories,
+};
+
+const GOOD: &str = r#"version = 1
+title = "t"
+question = "q?"
+requirements = ["P1"]
+
+[policy]
+lease = "30s"
+heartbeat = "10s"
+
+[[tasks]]
+name = "t1"
+work = "20s"
+
+[[executors]]
+name = "w1"
+
+[[faults]]
+at = "claim.reply"
+on = "w1"
+do = "lose"
+
+[expect]
+verdicts = ["auto-recovered"]
+"#;
+
+/// The error for the good story with one piece of text replaced.
+fn wrong(from: &str, to: &str) -> StoryError {
+    assert!(GOOD.contains(from), "{from:?} is not in the story");
+    parse("x/story.toml", &GOOD.replacen(from, to, 1)).expect_err("the story must be refused")
+}
+
+#[test]
+fn a_good_story_is_read_with_its_defaults() {
+    let story = parse("x/some-name.toml", GOOD).expect("good");
+    assert_eq!(story.name, "some-name");
+    assert_eq!(story.timing.poll_ms, 1_000);
+    assert_eq!(story.faults[0].on, Node::Executor(0));
+    assert_eq!(story.faults[0].act, Act::Lose { times: 1 });
+    let point = Point { op: Op::Claim, phase: Phase::Reply };
+    assert_eq!(story.faults[0].trigger, Trigger::At { point, nth: 1 });
+    assert_eq!(story.tick_ms(), 1_000);
+}
+
+#[test]
+fn every_shipped_story_is_read_and_the_names_are_the_files() {
+    let all = stories().expect("all good");
+    assert!(all.len() >= 12, "{}", all.len());
+    assert!(all.iter().all(|story| story.without.is_none()));
+    assert!(all.iter().any(|story| story.name == "batch-oom"));
+}
+
+#[test]
+fn every_guard_has_an_ablation_that_expects_a_broken_property() {
+    let all = ablations().expect("all good");
+    for guard in Guard::ALL {
+        let story = all.iter().find(|s| s.without == Some(guard)).unwrap_or_else(|| panic!("no story without {guard}"));
+        assert!(story.expect.verdicts.iter().any(|v| v.broken().is_some()), "{}", story.name);
+    }
+}
+
+#[test]
+fn an_unknown_field_is_refused_with_its_line() {
+    let error = wrong("work = \"20s\"", "work = \"20s\"\nworks = 1");
+    assert_eq!(error.line, Some(13), "{error}");
+    assert!(error.to_string().contains("works") && error.to_string().contains("effects"), "{error}");
+}
+
+#[test]
+fn a_negative_duration_is_refused_with_the_accepted_forms() {
+    let error = wrong("\"20s\"", "\"-20s\"");
+    assert_eq!(error.line, Some(12), "{error}");
+    assert!(error.to_string().contains("250ms"), "{error}");
+}
+
+#[test]
+fn a_duration_without_unit_or_too_large_is_refused() {
+    for text in ["20", "s", "", "1.5s", "99999999999999999999s", "18446744073709551615h"] {
+        let error = wrong("\"20s\"", &format!("{text:?}"));
+        assert!(error.to_string().contains("whole number"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_fault_at_an_unknown_point_is_refused_with_the_points() {
+    let error = wrong("claim.reply", "claim.answer");
+    assert_eq!((error.line, error.field.as_str()), (Some(18), "faults[0].at"), "{error}");
+    assert!(error.to_string().contains("complete.request"), "{error}");
+}
+
+#[test]
+fn a_node_that_does_not_exist_is_refused_with_the_nodes() {
+    let error = wrong("on = \"w1\"", "on = \"w9\"");
+    assert_eq!((error.line, error.field.as_str()), (Some(19), "faults[0].on"), "{error}");
+    assert!(error.to_string().contains("w1, sweeper, database, third_party"), "{error}");
+}
+
+#[test]
+fn a_point_at_which_the_node_never_is_is_refused() {
+    let error = wrong("claim.reply", "sweep.reply");
+    assert!(error.to_string().contains("never at this point"), "{error}");
+}
+
+#[test]
+fn a_policy_that_can_not_work_is_refused_with_the_reason() {
+    let error = wrong("heartbeat = \"10s\"", "heartbeat = \"20s\"");
+    assert_eq!(error.field, "policy.heartbeat");
+    assert!(error.to_string().contains("one lost heartbeat would end the lease"), "{error}");
+}
+
+#[test]
+fn parts_of_a_fault_that_do_not_go_together_are_refused() {
+    for (extra, field) in [
+        ("for = \"3s\"", "faults[0].for"),
+        ("peer = \"database\"", "faults[0].peer"),
+        ("after = \"3s\"", "faults[0]"),
+        ("nth = 0", "faults[0].nth"),
+        ("times = 0", "faults[0].times"),
+    ] {
+        let error = wrong("do = \"lose\"", &format!("do = \"lose\"\n{extra}"));
+        assert_eq!(error.field, field, "{extra}: {error}");
+        assert!(error.line.is_some(), "{extra}: {error}");
+    }
+}
+
+#[test]
+fn an_unknown_version_word_or_verdict_is_refused_with_what_is_accepted() {
+    assert!(wrong("version = 1", "version = 2").to_string().contains("reads version 1"));
+    assert!(wrong("auto-recovered", "fine").to_string().contains("escalated(overrun)"));
+    assert!(wrong("\"P1\"", "\"P9\"").to_string().contains("E-A"));
+    assert!(wrong("do = \"lose\"", "do = \"loose\"").to_string().contains("lose, crash, pause, cut"));
+    assert!(wrong("name = \"w1\"", "name = \"database\"").to_string().contains("names another node"));
+}
+
+#[test]
+fn an_unreadable_file_is_one_clear_error() {
+    let error = load(std::path::Path::new("no/such/story.toml")).expect_err("not there");
+    assert!(error.to_string().starts_with("no/such/story.toml: can not be read"), "{error}");
+}
+
+#[test]
+fn verdicts_are_written_and_read_alike_and_ordered_from_best_to_worst() {
+    let all = Verdict::all();
+    for verdict in &all {
+        assert_eq!(verdict.to_string().parse::<Verdict>().as_ref(), Ok(verdict));
+    }
+    assert!(all.is_sorted());
+    assert_eq!(Verdict::Stuck.broken(), Some(Property::EventuallyResolved));
+    assert_eq!(Verdict::AutoRecovered.broken(), None);
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_duration_is_shown_as_it_is_read(ms in 0u64..10_000_000) {
+        proptest::prop_assert_eq!(Millis::parse(&Millis(ms).to_string()), Ok(Millis(ms)));
+    }
+
+    #[test]
+    fn no_text_whatever_makes_the_reader_panic(text in ".{0,300}") {
+        let _ = parse("any.toml", &text);
+        let _ = parse("any.toml", &GOOD.replacen("\"20s\"", &text, 1));
+    }
+}
