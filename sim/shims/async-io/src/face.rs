@@ -14,7 +14,34 @@ pub trait SocketKind {
 }
 
 impl SocketKind for std::net::TcpStream {
-    type Stream = SimTcpStream;
+    type Stream = NonBlocking;
+}
+
+/// A simulated stream as sqlx uses it: `&NonBlocking` is a `Read + Write` that says `WouldBlock` instead of waiting.
+#[derive(Debug)]
+pub struct NonBlocking(SimTcpStream);
+
+impl NonBlocking {
+    /// Shuts down one direction or both. See [`SimTcpStream::shut`].
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.shut(how)
+    }
+}
+
+impl io::Read for &NonBlocking {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(out)
+    }
+}
+
+impl io::Write for &NonBlocking {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.0.try_write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The name sqlx writes, `Async<std::net::TcpStream>`, around the simulated stream of that kind.
@@ -33,18 +60,18 @@ impl<T: SocketKind> Async<T> {
 impl Async<std::net::TcpStream> {
     /// Connects with the options of the calling node. See [`SimTcpStream::connect`].
     pub async fn connect<A: Into<SocketAddr>>(addr: A) -> io::Result<Self> {
-        let io = SimTcpStream::connect(addr).await?;
-        Ok(Async { io })
+        let stream = SimTcpStream::connect(addr).await?;
+        Ok(Async { io: NonBlocking(stream) })
     }
 
     /// Ready when a read would not block: data, end of stream, or an error.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.poll_read_ready(cx)
+        self.io.0.poll_read_ready(cx)
     }
 
     /// Ready when a write would not block: room in the send buffer, or an error.
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.poll_write_ready(cx)
+        self.io.0.poll_write_ready(cx)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::sim;
 
 /// A simulated TCP connection.
 ///
-/// It is tokio's `AsyncRead + AsyncWrite`, and `&SimTcpStream` is a non-blocking `std::io::Read + Write`. Writes are
+/// It is tokio's `AsyncRead + AsyncWrite`; `try_read` and `try_write` are the non-blocking face. Writes are
 /// sent at once (no Nagle), take part of the data when the send buffer is nearly full, and wait when it is full. An
 /// error is reported once, after the bytes that arrived before it; later reads end and later writes say `BrokenPipe`.
 /// Dropping the stream closes it: a FIN after the written bytes, or an RST if received bytes were left unread.
@@ -115,7 +115,7 @@ impl SimTcpStream {
     ///
     /// # Errors
     /// `NotConnected` if the machine has forgotten the connection.
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+    pub fn shut(&self, how: Shutdown) -> io::Result<()> {
         self.kernel.with_conn(self.id, |conn, fx| {
             if how != Shutdown::Write {
                 conn.shutdown_read(fx);
@@ -150,22 +150,6 @@ impl Drop for SimTcpStream {
 impl std::fmt::Debug for SimTcpStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SimTcpStream").field("local", &self.local).field("peer", &self.peer).finish()
-    }
-}
-
-impl io::Read for &SimTcpStream {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        self.try_read(out)
-    }
-}
-
-impl io::Write for &SimTcpStream {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.try_write(data)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -206,6 +190,6 @@ impl AsyncWrite for SimTcpStream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.shutdown(Shutdown::Write))
+        Poll::Ready(self.shut(Shutdown::Write))
     }
 }
