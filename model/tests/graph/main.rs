@@ -6,6 +6,7 @@ mod exploration;
 mod limits;
 mod liveness_by_hand;
 mod liveness_random;
+mod many_classes;
 mod oracle;
 mod safety;
 mod samples;
