@@ -1,8 +1,6 @@
 //! A component too rich for the search of a shortest cycle: what is shown may be longer, but it is still a violation.
 
-use leaseproof_model::graph::{
-    Counterexample, Fair, Limits, Outcome, Trigger, check_lasso, explore,
-};
+use leaseproof_model::graph::{Counterexample, Fair, Limits, Outcome, Trigger, check_lasso, explore};
 use stateright::Model;
 
 const DIALS: u32 = 10;
@@ -27,11 +25,7 @@ impl Model for Dials {
     fn next_state(&self, state: &u32, dial: u32) -> Option<u32> {
         let unit = HOURS.pow(dial);
         let is_last = state / unit % HOURS == HOURS - 1;
-        Some(if is_last {
-            state - (HOURS - 1) * unit
-        } else {
-            state + unit
-        })
+        Some(if is_last { state - (HOURS - 1) * unit } else { state + unit })
     }
 }
 
