@@ -243,7 +243,7 @@ pub fn judge(row: Row, write: Write, guards: Guards) -> Judgement {
         }
         // The sweeper's requeue has moved the epoch by exactly one. A person's decision, which has to pass through
         // WAIT_MANUAL, moves it a second time, so an older run can not undo it (M5).
-        if row.status.is_claimable() && row.epoch == write.epoch + 1 {
+        if row.status.is_claimable() && row.epoch.checked_sub(1) == Some(write.epoch) {
             return Judgement::Adopted;
         }
     }

@@ -126,6 +126,21 @@ fn a_repeated_completion_is_told_that_it_was_done() {
     assert_eq!(judge(row, older, Guards::ALL), Judgement::Refused(Refusal::WrongStatus));
 }
 
+/// Epochs come from callers: the largest is as stale as any other.
+#[test]
+fn the_largest_epoch_is_refused_like_any_that_does_not_fit() {
+    for status in Status::ALL {
+        for verb in Verb::ALL {
+            for to in Status::ALL {
+                let row =
+                    Row { status, epoch: 0, due: true, lease_live: true, owner_superseded: false, overrun: false };
+                let judged = judge(row, Write { verb, to, epoch: u64::MAX }, Guards::ALL);
+                assert!(matches!(judged, Judgement::Refused(_)), "{status} {} {to}: {judged:?}", verb.name());
+            }
+        }
+    }
+}
+
 /// For each guard that `judge` knows: a write that it refuses, and that goes through without it.
 #[test]
 fn without_a_guard_the_write_that_it_refuses_goes_through() {
