@@ -1,0 +1,386 @@
+//! A database of its own for every test: an SQLite file, or a schema on the PostgreSQL server that
+//! `LEASEPROOF_POSTGRES_URL` names. Both are gone when the [`Db`] is dropped, also after a panic.
+
+// Every test target takes the part it needs.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Once;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use leaseproof_queue::rules::{Epoch, Row as TaskRow, Status};
+use leaseproof_queue::store::Fenced;
+use leaseproof_queue::{Claimed, NewTask, Queue, SQLITE_NOW_MS, Store};
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
+use tokio::sync::Mutex;
+
+/// Names the PostgreSQL server.
+const POSTGRES_URL: &str = "LEASEPROOF_POSTGRES_URL";
+/// Set to 1, a missing server is a failure: for CI, where a suite that skips half of itself would pass unseen.
+const REQUIRE_SERVERS: &str = "LEASEPROOF_REQUIRE_SERVERS";
+
+/// Far enough from now that no test runs into it, in ms.
+pub const HOUR_MS: i64 = 3_600_000;
+
+/// An owner that no later start has superseded.
+pub const LIVE_OWNER: &str = "live-owner";
+/// An owner that a later start has superseded (A2).
+pub const LOST_OWNER: &str = "lost-owner";
+
+/// Which database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+/// Runs one case on a fresh, migrated database of this kind; says once that it skips PostgreSQL if there is none.
+pub fn run(kind: Kind, case: impl AsyncFnOnce(&Db)) {
+    if kind == Kind::Postgres && std::env::var(POSTGRES_URL).is_err() {
+        if std::env::var(REQUIRE_SERVERS).is_ok_and(|value| value == "1") {
+            panic!("{REQUIRE_SERVERS}=1, and no PostgreSQL: set {POSTGRES_URL}");
+        }
+        static SAID: Once = Once::new();
+        // Written directly: the harness swallows what a passing test prints.
+        SAID.call_once(|| {
+            let _ = writeln!(std::io::stderr(), "skipped: no PostgreSQL (set {POSTGRES_URL})");
+        });
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let db = runtime.block_on(Db::migrated(kind));
+    runtime.block_on(case(&db));
+}
+
+/// One connection, for SQL by hand.
+pub enum Session {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+impl Session {
+    async fn open(kind: Kind, url: &str) -> Session {
+        match kind {
+            Kind::Sqlite => {
+                let url = format!("{url}?mode=rwc");
+                Session::Sqlite(SqliteConnection::connect(&url).await.unwrap())
+            }
+            Kind::Postgres => Session::Postgres(PgConnection::connect(url).await.unwrap()),
+        }
+    }
+
+    /// Runs one or more statements.
+    pub async fn try_execute(&mut self, sql: &str) -> Result<(), sqlx::Error> {
+        let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_string()));
+        match self {
+            Session::Sqlite(connection) => sql.execute(connection).await.map(|_| ()),
+            Session::Postgres(connection) => sql.execute(connection).await.map(|_| ()),
+        }
+    }
+
+    /// Runs statements that must succeed.
+    pub async fn execute(&mut self, sql: &str) {
+        self.try_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    /// The rows of a query whose columns are all text; NULL reads as `NULL`.
+    pub async fn rows(&mut self, sql: &str) -> Vec<Vec<String>> {
+        macro_rules! read {
+            ($connection:expr) => {{
+                let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_string())).fetch_all($connection).await;
+                let rows = rows.unwrap_or_else(|error| panic!("{sql}: {error}"));
+                let cell = |value: Option<String>| value.unwrap_or_else(|| "NULL".into());
+                rows.iter().map(|row| (0..row.len()).map(|i| cell(row.try_get(i).unwrap())).collect()).collect()
+            }};
+        }
+        match self {
+            Session::Sqlite(connection) => read!(connection),
+            Session::Postgres(connection) => read!(connection),
+        }
+    }
+}
+
+/// A database that nobody else uses.
+pub struct Db {
+    kind: Kind,
+    url: String,
+    by_hand: Mutex<Session>,
+    next_id: AtomicI64,
+    place: Place,
+}
+
+enum Place {
+    Directory(PathBuf),
+    /// The schema; its name is also the `application_name` of everything that uses it.
+    Schema {
+        server: String,
+        name: String,
+    },
+}
+
+impl Db {
+    /// An empty database, without the queue's tables.
+    pub async fn empty(kind: Kind) -> Db {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("leaseproof_{}_{}_{count}", std::process::id(), since.as_nanos());
+        let (url, place) = match kind {
+            Kind::Sqlite => {
+                let directory = std::env::temp_dir().join(&name);
+                std::fs::create_dir(&directory).unwrap();
+                let url = format!("sqlite:{}", directory.join("queue.db").display());
+                (url, Place::Directory(directory))
+            }
+            Kind::Postgres => {
+                let server = std::env::var(POSTGRES_URL).unwrap();
+                Session::open(kind, &server).await.execute(&format!("CREATE SCHEMA {name}")).await;
+                let more = if server.contains('?') { '&' } else { '?' };
+                let url = format!("{server}{more}options[search_path]={name}&application_name={name}");
+                (url, Place::Schema { server, name })
+            }
+        };
+        // SQLite makes the file at the first write, not now: whoever wants a missing file still finds none.
+        let by_hand = match kind {
+            Kind::Sqlite => Session::Sqlite(SqliteConnection::connect("sqlite::memory:").await.unwrap()),
+            Kind::Postgres => Session::open(kind, &url).await,
+        };
+        Db { kind, url, by_hand: Mutex::new(by_hand), next_id: AtomicI64::new(1_000_000), place }
+    }
+
+    /// A database with the queue's tables and the two owners of the tests.
+    pub async fn migrated(kind: Kind) -> Db {
+        let mut db = Db::empty(kind).await;
+        let queue = db.queue().await;
+        queue.migrate().await.unwrap();
+        queue.close().await;
+        db.by_hand = Mutex::new(db.session().await);
+        let instance =
+            "INSERT INTO instances (boot_id, slot_name, host, pid, started_at_ms, nonce, superseded_by) VALUES";
+        db.execute(&format!("{instance} ('{LIVE_OWNER}', NULL, 'host', 1, 0, 'n1', NULL)")).await;
+        db.execute(&format!("{instance} ('{LOST_OWNER}', NULL, 'host', 1, 0, 'n2', 'somebody')")).await;
+        db
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The URL with one more parameter.
+    pub fn url_with(&self, parameter: &str) -> String {
+        let more = if self.url.contains('?') { '&' } else { '?' };
+        format!("{}{more}{parameter}", self.url)
+    }
+
+    /// A queue with a pool of its own, as another process would have.
+    pub async fn queue(&self) -> Queue {
+        Queue::connect(&self.url).await.unwrap()
+    }
+
+    /// The statements, on a pool of their own.
+    pub async fn store(&self) -> Store {
+        self.queue().await.store().clone()
+    }
+
+    /// One more connection by hand, e.g. to hold a lock.
+    pub async fn session(&self) -> Session {
+        Session::open(self.kind, &self.url).await
+    }
+
+    pub async fn execute(&self, sql: &str) {
+        self.by_hand.lock().await.execute(sql).await;
+    }
+
+    pub async fn try_execute(&self, sql: &str) -> Result<(), sqlx::Error> {
+        self.by_hand.lock().await.try_execute(sql).await
+    }
+
+    pub async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        self.by_hand.lock().await.rows(sql).await
+    }
+
+    /// The one number a query answers.
+    pub async fn number(&self, query: &str) -> i64 {
+        self.rows(&format!("SELECT CAST(({query}) AS TEXT)")).await[0][0].parse().unwrap()
+    }
+
+    /// The database's clock as SQL.
+    pub fn clock(&self) -> &'static str {
+        match self.kind {
+            Kind::Sqlite => SQLITE_NOW_MS,
+            Kind::Postgres => "leaseproof_now_ms()",
+        }
+    }
+
+    /// The name under which this test's sessions show in `pg_stat_activity`.
+    pub fn application_name(&self) -> &str {
+        match &self.place {
+            Place::Schema { name, .. } => name,
+            Place::Directory(_) => "",
+        }
+    }
+
+    /// Ends a lease: its owner was last heard of an hour ago.
+    pub async fn end_lease(&self, id: i64) {
+        self.execute(&format!("UPDATE tasks SET lease_until_ms = {} - {HOUR_MS} WHERE id = {id}", self.clock())).await;
+    }
+
+    /// Makes a task due.
+    pub async fn make_due(&self, id: i64) {
+        self.execute(&format!("UPDATE tasks SET due_at_ms = {} - 1 WHERE id = {id}", self.clock())).await;
+    }
+
+    /// Writes a row in this situation and returns its id.
+    pub async fn put(&self, row: TaskRow) -> i64 {
+        self.put_all(&[row]).await[0]
+    }
+
+    /// Writes rows in these situations and returns their ids. Every time is an hour away, so that none changes sides
+    /// while a test runs. Each has three entries in its record already.
+    pub async fn put_all(&self, rows: &[TaskRow]) -> Vec<i64> {
+        let now = self.number(&format!("SELECT {}", self.clock())).await;
+        let payload = match self.kind {
+            Kind::Sqlite => "x'7b7d'",
+            Kind::Postgres => "decode('7b7d', 'hex')",
+        };
+        let first = self.next_id.fetch_add(rows.len() as i64, Ordering::Relaxed);
+        let ids: Vec<i64> = (first..).take(rows.len()).collect();
+        let mut script = String::from("BEGIN;");
+        let numbered: Vec<(i64, TaskRow)> = ids.iter().copied().zip(rows.iter().copied()).collect();
+        for rows in numbered.chunks(500) {
+            let values: Vec<String> = rows
+                .iter()
+                .map(|(id, row)| {
+                    let side = |yes: bool| if yes { now + HOUR_MS } else { now - HOUR_MS };
+                    format!(
+                        "({id}, 'kind', {payload}, '{}', {}, {}, '{}', {}, {}, 0, {}, {}, {now}, \
+                         30000, 10000, 3000, 3, 3, 1000, 2, 300000, 'escalate', 3, 'put', 'test')",
+                        row.status,
+                        row.epoch,
+                        side(!row.due),
+                        if row.owner_superseded { LOST_OWNER } else { LIVE_OWNER },
+                        now - HOUR_MS,
+                        now - HOUR_MS,
+                        side(row.lease_live),
+                        side(!row.overrun),
+                    )
+                })
+                .collect();
+            script += "INSERT INTO tasks (id, kind, payload, status, epoch, due_at_ms, owner, claimed_at_ms, \
+                heartbeat_at_ms, beat_gap_ms, lease_until_ms, overrun_at_ms, created_at_ms, lease_ms, heartbeat_ms, \
+                fence_margin_ms, max_attempts, max_interruptions, backoff_base_ms, backoff_factor, backoff_max_ms, \
+                on_exhausted, record_no, last_verb, last_actor) VALUES ";
+            script += &values.join(", ");
+            script += ";";
+        }
+        self.execute(&(script + "COMMIT;")).await;
+        ids
+    }
+
+    /// All tasks as they stand.
+    pub async fn snapshot(&self) -> BTreeMap<i64, Snapshot> {
+        let whole = match self.kind {
+            Kind::Postgres => "CAST(tasks AS TEXT)".to_string(),
+            Kind::Sqlite => {
+                let columns = self.rows("SELECT name FROM pragma_table_info('tasks')").await;
+                columns.iter().map(|column| format!("quote({})", column[0])).collect::<Vec<_>>().join("||','||")
+            }
+        };
+        let count = |table| format!("(SELECT CAST(count(*) AS TEXT) FROM {table} WHERE task_id = tasks.id)");
+        let sql = format!(
+            "SELECT CAST(id AS TEXT), status, CAST(epoch AS TEXT), CAST(record_no AS TEXT), {}, {}, {whole} FROM tasks",
+            count("task_events"),
+            count("effects")
+        );
+        let read = |row: Vec<String>| {
+            let [id, status, epoch, record_no, events, effects, whole] = row.try_into().unwrap();
+            let number = |text: &str| text.parse::<i64>().unwrap();
+            let snapshot = Snapshot {
+                status: Status::from_name(&status).unwrap(),
+                epoch: epoch.parse().unwrap(),
+                record_no: number(&record_no),
+                events: number(&events),
+                effects: number(&effects),
+                whole,
+            };
+            (number(&id), snapshot)
+        };
+        self.rows(&sql).await.into_iter().map(read).collect()
+    }
+}
+
+/// A task as it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    pub status: Status,
+    pub epoch: Epoch,
+    pub record_no: i64,
+    /// How many entries its record has.
+    pub events: i64,
+    /// How many entries its effect journal has.
+    pub effects: i64,
+    /// Every column, to see that nothing at all has changed.
+    pub whole: String,
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        match &self.place {
+            Place::Directory(directory) => {
+                let _ = std::fs::remove_dir_all(directory);
+            }
+            Place::Schema { server, name } => {
+                let (server, name) = (server.clone(), name.clone());
+                // A runtime of its own: this one may be unwinding.
+                let cleaner = std::thread::spawn(move || {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                    runtime.block_on(async {
+                        let mut session = PgConnection::connect(&server).await.map_err(std::io::Error::other)?;
+                        let script = format!(
+                            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}'; \
+                             SET lock_timeout = '10s'; SET client_min_messages = warning; DROP SCHEMA {name} CASCADE"
+                        );
+                        let script = sqlx::raw_sql(AssertSqlSafe(script));
+                        script.execute(&mut session).await.map_err(std::io::Error::other)
+                    })
+                });
+                match cleaner.join() {
+                    Ok(Ok(_)) => {}
+                    other if std::thread::panicking() => eprintln!("schema is left behind: {other:?}"),
+                    other => panic!("schema is left behind: {other:?}"),
+                }
+            }
+        }
+    }
+}
+
+/// A task of this status whose lease, if any, is live; due at once.
+pub fn row(status: Status, epoch: Epoch) -> TaskRow {
+    TaskRow { status, epoch, due: true, lease_live: true, owner_superseded: false, overrun: false }
+}
+
+/// A write by `worker`.
+pub fn by(id: i64, epoch: Epoch) -> Fenced<'static> {
+    Fenced { id, epoch, actor: "worker", note: None }
+}
+
+/// Puts in a task that is due at once.
+pub async fn enqueue(store: &Store) -> i64 {
+    store.enqueue(&NewTask::new("kind", "{}"), "client").await.unwrap().id
+}
+
+/// Claims the one task there is to claim.
+pub async fn claim_one(store: &Store, owner: &str) -> Claimed {
+    let mut claimed = store.claim(owner, 10).await.unwrap();
+    assert_eq!(claimed.len(), 1, "one task to claim");
+    claimed.remove(0)
+}
