@@ -70,7 +70,11 @@ async fn madsims(server: NodeHandle, clients: Vec<NodeHandle>) {
     }
 }
 
-fn measure<F: Future<Output = ()>>(name: &'static str, clients: u32, story: fn(NodeHandle, Vec<NodeHandle>) -> F) {
+fn measure<F: Future<Output = ()> + 'static>(
+    name: &'static str,
+    clients: u32,
+    story: fn(NodeHandle, Vec<NodeHandle>) -> F,
+) {
     let simulation = move || {
         let runtime = Runtime::with_seed_and_config(1, madsim::Config::default());
         sim::install(&runtime);

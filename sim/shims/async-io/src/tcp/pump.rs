@@ -75,58 +75,58 @@ pub(crate) async fn run(kernel: Arc<Kernel>, spares: Spares) {
     let mut batch: Vec<(IpAddr, Segment)> = Vec::new();
     let mut armed: Option<Duration> = None;
     poll_fn(move |cx| {
-        if kernel.with(|net, now| {
-            net.close_leftovers(now);
-            net.unbound
-        }) && binding.is_none()
-        {
-            binding = spares.take();
-        }
-        if let Some(Poll::Ready(bound)) = binding.as_mut().map(|binding| binding.as_mut().poll(cx)) {
-            binding = None;
-            match bound {
-                Ok(bound) => {
-                    let bound = Arc::new(bound);
-                    receiving.clear();
-                    receiving.extend((0..RECEIVERS).map(|_| receive(bound.clone())));
-                    endpoint = Some(bound);
+        loop {
+            while let Poll::Ready(Some(received)) = receiving.poll_next_unpin(cx) {
+                if let Some((from, segment)) = received {
+                    kernel.receive(from, segment);
                 }
-                // the process was restarted without being killed: the old socket is still in place
-                Err(error) if error.kind() == ErrorKind::AddrInUse && endpoint.is_some() => {}
-                Err(error) => kernel.with(|net, now| net.fail(error.kind(), now)),
+                receiving.extend(endpoint.clone().map(receive));
             }
-            kernel.with(|net, _| net.unbound = false);
-        }
-        while let Poll::Ready(Some(received)) = receiving.poll_next_unpin(cx) {
-            if let Some((from, segment)) = received {
-                kernel.receive(from, segment);
+            let (powered, unbound, now, due) = kernel.with(|net, now| {
+                net.close_leftovers(now);
+                net.on_time(now);
+                if endpoint.is_some() {
+                    batch.append(&mut net.out);
+                }
+                net.pump = Some(cx.waker().clone());
+                (net.powered, net.unbound, now, net.due)
+            });
+            if !powered {
+                return Poll::Ready(());
             }
-            receiving.extend(endpoint.clone().map(receive));
-        }
-        let (powered, now, due) = kernel.with(|net, now| {
-            net.on_time(now);
-            if endpoint.is_some() {
-                std::mem::swap(&mut batch, &mut net.out);
+            if unbound && binding.is_none() {
+                binding = spares.take();
             }
-            net.pump = Some(cx.waker().clone());
-            (net.powered, now, net.due)
-        });
-        if !powered {
-            return Poll::Ready(());
+            if let Some(Poll::Ready(bound)) = binding.as_mut().map(|binding| binding.as_mut().poll(cx)) {
+                binding = None;
+                match bound {
+                    Ok(bound) => {
+                        let bound = Arc::new(bound);
+                        receiving.clear();
+                        receiving.extend((0..RECEIVERS).map(|_| receive(bound.clone())));
+                        endpoint = Some(bound);
+                    }
+                    // the process was restarted without being killed: the old socket is still in place
+                    Err(error) if error.kind() == ErrorKind::AddrInUse && endpoint.is_some() => {}
+                    Err(error) => kernel.with(|net, now| net.fail(error.kind(), now)),
+                }
+                kernel.with(|net, _| net.unbound = false);
+                continue;
+            }
+            if let Some(endpoint) = &endpoint {
+                sending.extend(batch.drain(..).map(|(to, segment)| send(endpoint.clone(), to, segment)));
+            }
+            while let Poll::Ready(Some(())) = sending.poll_next_unpin(cx) {}
+            // madsim's timers cannot be taken back: none while an earlier one is still to come
+            armed = armed.filter(|at| *at > now);
+            if let Some(due) = due.filter(|due| armed.is_none_or(|at| *due < at)) {
+                let pause = due.saturating_sub(now).max(Duration::from_millis(1));
+                armed = Some(now + pause);
+                let mut timer = kernel.time.sleep(pause);
+                let _pending = Pin::new(&mut timer).poll(cx);
+            }
+            return Poll::Pending;
         }
-        if let Some(endpoint) = &endpoint {
-            sending.extend(batch.drain(..).map(|(to, segment)| send(endpoint.clone(), to, segment)));
-        }
-        while let Poll::Ready(Some(())) = sending.poll_next_unpin(cx) {}
-        // madsim's timers cannot be taken back: one at a time, and none while an earlier one is still to come
-        armed = armed.filter(|at| *at > now);
-        if let Some(due) = due.filter(|due| armed.is_none_or(|at| *due < at)) {
-            let pause = due.saturating_sub(now).max(Duration::from_millis(1));
-            armed = Some(now + pause);
-            let mut timer = kernel.time.sleep(pause);
-            let _pending = Pin::new(&mut timer).poll(cx);
-        }
-        Poll::Pending
     })
     .await;
 }
