@@ -85,6 +85,19 @@ pub async fn a_superseded_process_is_told_and_claims_nothing(db: &Db) {
     assert_eq!(claim_one(&store, "new").await.epoch, 1);
 }
 
+/// Between the two statements of its registration a later start came in.
+pub async fn a_start_that_is_overtaken_while_it_registers_is_told(db: &Db) {
+    let store = db.store().await;
+    let old = start("old", Some("slot"), "1");
+    store.register(&old).await.unwrap();
+    // The later one has entered itself, and not yet superseded anybody.
+    db.execute("INSERT INTO instances (boot_id, slot_name, host, pid, started_at_ms, nonce) VALUES ('new', 'slot', 'h', 1, 0, '2')")
+        .await;
+    let error = store.register(&old).await.unwrap_err();
+    assert!(matches!(&error, Error::Superseded { boot_id, by } if (boot_id.as_str(), by.as_str()) == ("old", "new")));
+    assert_eq!(store.instance("new").await.unwrap().unwrap().superseded_by, None);
+}
+
 /// Two pods of one name may start at once. One of them takes the slot; that both lose it, or both keep it, must not be.
 pub async fn of_starts_at_once_in_one_slot_exactly_one_remains(db: &Db) {
     const STARTS: usize = 4;

@@ -6,7 +6,7 @@ use leaseproof_queue::rules::{EffectRule, Judgement, Refusal, Status};
 use leaseproof_queue::{Error, Queue, Store};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 
-use crate::common::{Db, Session, by, claim_one, enqueue};
+use crate::common::{Db, Session, by, claim_one, enqueue, row};
 
 /// A session that holds the row lock of one task.
 async fn locked(db: &Db, id: i64) -> Session {
@@ -50,6 +50,20 @@ pub async fn a_claim_skips_a_row_that_another_session_has_locked(db: &Db) {
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     other.execute("ROLLBACK").await;
     assert_eq!(claim_one(&store, "worker").await.id, first);
+}
+
+/// A limit, not a wish: a heartbeat is one statement, so a session that holds one row open holds up all leases of it.
+pub async fn a_locked_row_holds_up_the_heartbeat_of_its_whole_batch(db: &Db) {
+    let store = db.store().await;
+    let ids = db.put_all(&[row(Status::Running, 1), row(Status::Running, 1)]).await;
+    let before = db.snapshot().await;
+    let mut other = locked(db, ids[0]).await;
+    let leases = [(ids[0], 1), (ids[1], 1)];
+    let error = store.heartbeat(&leases, Duration::from_millis(300)).await.unwrap_err();
+    assert!(error.is_unknown(), "{error:?}");
+    assert_eq!(db.snapshot().await, before, "neither is renewed");
+    other.execute("ROLLBACK").await;
+    assert_eq!(store.heartbeat(&leases, store.deadline()).await.unwrap(), ids);
 }
 
 /// Why a deadline that passed is no failure: the statement waits on, and is applied after its caller has given up.

@@ -95,6 +95,7 @@ on_every_database! {
     instances::a_repeated_registration_is_harmless,
     instances::a_new_start_of_a_slot_supersedes_the_earlier_one,
     instances::a_superseded_process_is_told_and_claims_nothing,
+    instances::a_start_that_is_overtaken_while_it_registers_is_told,
     instances::of_starts_at_once_in_one_slot_exactly_one_remains,
     sweeps::a_page_ends_where_the_next_begins,
     sweeps::a_lost_task_is_read_with_all_that_a_decision_needs,
@@ -112,6 +113,7 @@ cases! {
 cases! {
     only_postgres, crate::common::Kind::Postgres,
     locks_postgres::a_claim_skips_a_row_that_another_session_has_locked,
+    locks_postgres::a_locked_row_holds_up_the_heartbeat_of_its_whole_batch,
     locks_postgres::an_unknown_outcome_may_still_be_applied,
     locks_postgres::a_connection_with_an_unread_answer_is_not_used_again,
     locks_postgres::a_cancelled_caller_leaves_no_connection_to_the_next,
