@@ -1,1 +1,50 @@
+//! A task queue on leases, in PostgreSQL or SQLite.
+//!
+//! Three things set it apart. Every write by a worker, heartbeats included, carries the epoch of its claim, so a worker
+//! that lost its task changes nothing. A statement whose answer never came counts as *unknown*, not as failed. And what
+//! happens to a task whose worker is gone is decided by [`rules::decide`], the function that the model of this project
+//! checks: run again, ask the third party, or hand it to a person.
+//!
+//! # API
+//!
+//! - [`Queue`]: connect, migrate, enqueue;
+//! - [`NewTask`], [`Task`], [`Event`], [`EffectEntry`]: what goes in and what a person reads;
+//! - [`Store`]: the statements one by one, each answering with a [`rules::Judgement`];
+//! - [`Error`]: tells "surely not applied" from "may have been applied";
+//! - [`tags`]: the comment that every statement begins with;
+//! - [`sqlite_schema`]: the tables as SQL text with a clock of your own, for whoever executes the statements elsewhere.
+//!
+//! # Tables
+//!
+//! | Table | One row is | Written by |
+//! |---|---|---|
+//! | `tasks` | a task: status, epoch, owner, lease, budgets, policy | the conditional statements of [`Store`] |
+//! | `task_events` | an entry of the execution record; append-only | triggers on `tasks`, and `late_result` |
+//! | `effects` | what is known of one outside effect of one task | triggers on `tasks` |
+//! | `instances` | a process: boot id, slot, who superseded it | `register`, `supersede` |
+//! | `leaseproof_schema` | a version that was reached | `migrate` |
+//!
+//! The one exception to "every change of a task leaves a record entry" is the heartbeat; the largest gap between two
+//! beats is kept in the row and copied into the next entry.
+//!
+//! # Invariants
+//!
+//! - No operation holds a transaction or a lock over a round trip: each is one conditional statement.
+//! - All times are ms on the database's clock; a process's own monotonic clock only ever makes it stop earlier.
+//! - Retention is absent on purpose: the record outlives the work, until a later version says how long.
+//! - Epochs must survive: with asynchronous replication, or `synchronous_commit = off`, a failover can hand out an epoch
+//!   twice, and then no fence holds.
 
+#![deny(missing_docs)]
+
+mod error;
+mod queue;
+pub mod store;
+pub mod tags;
+mod task;
+
+pub use error::{Cause, Error};
+pub use leaseproof_rules as rules;
+pub use queue::{ABLATION, ACCEPTED_URLS, Queue, SQLITE_NOW_MS};
+pub use store::{SCHEMA_VERSION, Store, sqlite_schema};
+pub use task::{Claimed, EffectEntry, Enqueued, Event, LONGEST_MS, NewTask, Task};

@@ -1,1 +1,12 @@
-
+mod bits;
+pub mod database;
+pub mod executor;
+pub mod free;
+pub mod graph;
+pub mod outside;
+pub mod packed;
+pub mod person;
+pub mod properties;
+pub mod state;
+pub mod sweeper;
+pub mod world;

@@ -1,0 +1,149 @@
+//! How a statement gets to the database: its own deadline, and what its failure means.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgPool;
+use sqlx::sqlite::SqlitePool;
+use sqlx::{AssertSqlSafe, Connection, Database, Encode, Executor, IntoArguments, Pool, Type};
+
+use super::row::{Cells, Param, Row};
+use crate::Error;
+use crate::error::Cause;
+
+/// The connections to one database.
+#[derive(Clone, Debug)]
+pub(crate) enum Connections {
+    Postgres(PgPool),
+    Sqlite(SqlitePool),
+}
+
+impl Connections {
+    /// Runs one statement and returns its rows.
+    pub(crate) async fn run(
+        &self,
+        verb: &'static str,
+        sql: Arc<str>,
+        params: Vec<Param>,
+        deadline: Duration,
+    ) -> Result<Vec<Row>, Error> {
+        let rows: Vec<Cells> = match self {
+            Connections::Postgres(pool) => {
+                send(pool, verb, sql, params, deadline).await?.into_iter().map(Cells::Postgres).collect()
+            }
+            Connections::Sqlite(pool) => {
+                send(pool, verb, sql, params, deadline).await?.into_iter().map(Cells::Sqlite).collect()
+            }
+        };
+        Ok(rows.into_iter().map(|cells| Row { verb, cells }).collect())
+    }
+}
+
+/// A connection that goes back to the pool only after a statement that is known to have ended.
+///
+/// In every other case, the caller's cancellation included, the socket is closed at once: the pool's own test of a
+/// returned connection has no deadline, and a connection with an unread answer must not serve the next statement.
+struct Lent<DB: Database> {
+    connection: Option<PoolConnection<DB>>,
+    sound: bool,
+}
+
+impl<DB: Database> Drop for Lent<DB> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && !self.sound
+        {
+            drop(connection.detach());
+        }
+    }
+}
+
+async fn send<DB>(
+    pool: &Pool<DB>,
+    verb: &'static str,
+    sql: Arc<str>,
+    params: Vec<Param>,
+    limit: Duration,
+) -> Result<Vec<DB::Row>, Error>
+where
+    DB: Database,
+    DB::Connection: Connection,
+    DB::Arguments: IntoArguments<DB>,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    for<'q> Option<i64>: Encode<'q, DB> + Type<DB>,
+    for<'q> Option<String>: Encode<'q, DB> + Type<DB>,
+    for<'q> Option<Vec<u8>>: Encode<'q, DB> + Type<DB>,
+{
+    // Nothing was sent yet, whatever goes wrong here.
+    let connection = match tokio::time::timeout(limit, pool.acquire()).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => return Err(Error::Unavailable { verb, cause: error.into() }),
+        Err(_) => {
+            return Err(Error::Unavailable { verb, cause: Cause::Deadline { what: "connection", limit } });
+        }
+    };
+    let mut lent = Lent { connection: Some(connection), sound: false };
+    let mut query = sqlx::query::<DB>(AssertSqlSafe(sql));
+    for param in params {
+        query = match param {
+            Param::Int(value) => query.bind(value),
+            Param::Text(value) => query.bind(value),
+            Param::Bytes(value) => query.bind(value),
+        };
+    }
+    let connection: &mut DB::Connection = match lent.connection.as_mut() {
+        Some(connection) => &mut *connection,
+        None => return Err(Error::Unavailable { verb, cause: Cause::System("no connection".into()) }),
+    };
+    match tokio::time::timeout(limit, query.fetch_all(connection)).await {
+        Ok(Ok(rows)) => {
+            lent.sound = true;
+            Ok(rows)
+        }
+        Ok(Err(error)) => {
+            let error = judge(verb, error);
+            lent.sound = !matches!(error, Error::Unknown { .. });
+            Err(error)
+        }
+        Err(_) => Err(Error::Unknown { verb, cause: Cause::Deadline { what: "answer", limit } }),
+    }
+}
+
+/// What an error after sending says about the statement.
+fn judge(verb: &'static str, error: sqlx::Error) -> Error {
+    let code = match &error {
+        sqlx::Error::Database(said) => said.code().map(|code| code.into_owned()).unwrap_or_default(),
+        // The statement did not leave this process, or only its preparation did.
+        sqlx::Error::Encode(_) | sqlx::Error::InvalidArgument(_) | sqlx::Error::Configuration(_) => {
+            return Error::Rejected { verb, cause: error.into() };
+        }
+        // The statement went through; what came back can not be read.
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::TypeNotFound { .. } => {
+            return Error::BadRow { verb, why: error.to_string() };
+        }
+        _ => return Error::Unknown { verb, cause: error.into() },
+    };
+    match code.as_str() {
+        // PostgreSQL: undefined_table, undefined_column, undefined_function, invalid_schema_name.
+        "42P01" | "42703" | "42883" | "3F000" => Error::NotMigrated { why: error.to_string() },
+        // SQLite's general error says it in words only.
+        "1" if error.to_string().contains("no such table") || error.to_string().contains("no such column") => {
+            Error::NotMigrated { why: error.to_string() }
+        }
+        // PostgreSQL: serialisation failure, deadlock, lock not available, cancelled by statement_timeout. SQLite: BUSY,
+        // LOCKED. Each rolls the statement back.
+        "40001" | "40P01" | "55P03" | "57014" | "5" | "6" | "261" | "517" => {
+            Error::Unavailable { verb, cause: error.into() }
+        }
+        // PostgreSQL: connection exceptions, operator intervention, system and internal errors may come after the commit.
+        code if ["08", "57P", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
+            Error::Unknown { verb, cause: error.into() }
+        }
+        // SQLite: I/O errors and a full disk are reported from within a commit too.
+        code if code.parse::<i64>().is_ok_and(|code| matches!(code & 0xff, 10 | 13)) && code.len() < 5 => {
+            Error::Unknown { verb, cause: error.into() }
+        }
+        _ => Error::Rejected { verb, cause: error.into() },
+    }
+}

@@ -1,0 +1,138 @@
+//! The tables: created and brought up, and checked at every start.
+
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _};
+
+use super::{Connections, Store};
+use crate::error::Cause;
+use crate::{Error, tags};
+
+/// The version of the tables that this build needs.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// The scripts of PostgreSQL; the n-th brings the tables to version n.
+const POSTGRES: [&str; SCHEMA_VERSION as usize] = [include_str!("schema/postgres_1.sql")];
+
+/// The scripts of SQLite, with `{now}` for the clock.
+const SQLITE: [&str; SCHEMA_VERSION as usize] = [include_str!("schema/sqlite_1.sql")];
+
+/// Where the version is kept.
+const VERSIONS: &str =
+    "CREATE TABLE IF NOT EXISTS leaseproof_schema (version BIGINT NOT NULL PRIMARY KEY, applied_at_ms BIGINT NOT NULL)";
+
+/// Serialises migrations on one PostgreSQL database.
+const MIGRATION_LOCK: i64 = 0x6c65_6173_6570;
+
+/// The tables, triggers and indexes on SQLite as one script, the version row included, with `now` for the clock: an
+/// expression of ms since the Unix epoch. A database that executes on SQLite can supply its own clock here.
+pub fn sqlite_schema(now: &str) -> String {
+    let mut script = format!("{VERSIONS};\n");
+    for (version, text) in (1..).zip(SQLITE) {
+        script += &text.replace("{now}", now);
+        script += &format!("INSERT INTO leaseproof_schema (version, applied_at_ms) VALUES ({version}, {now});\n");
+    }
+    script
+}
+
+fn failed(error: sqlx::Error) -> Error {
+    match error {
+        sqlx::Error::Database(_) => Error::Rejected { verb: tags::MIGRATE, cause: error.into() },
+        _ => Error::Unknown { verb: tags::MIGRATE, cause: error.into() },
+    }
+}
+
+fn unreachable(error: sqlx::Error) -> Error {
+    Error::Unavailable { verb: tags::MIGRATE, cause: Cause::from(error) }
+}
+
+impl Store {
+    /// Creates the tables or brings them up to [`SCHEMA_VERSION`], in one transaction; returns the version before (0:
+    /// none). Safe to call again, and from several processes at once. Has no deadline.
+    ///
+    /// # Errors
+    /// [`Error::NewerSchema`], or the database's; nothing is changed then.
+    pub async fn migrate(&self) -> Result<i64, Error> {
+        match &self.connections {
+            Connections::Postgres(pool) => {
+                let mut connection = pool.connect_options().connect().await.map_err(unreachable)?;
+                let mut transaction = connection.begin().await.map_err(failed)?;
+                let lock = format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+                transaction.execute(AssertSqlSafe(lock)).await.map_err(failed)?;
+                let before =
+                    bring_up(&mut *transaction, |version| POSTGRES[version].to_string(), super::sql::POSTGRES.now)
+                        .await?;
+                transaction.commit().await.map_err(failed)?;
+                Ok(before)
+            }
+            Connections::Sqlite(pool) => {
+                // Only here is a missing file created, and the mode of the file set: WAL lets readers and a writer work
+                // at once.
+                let options = pool.connect_options().as_ref().clone();
+                let options = options.create_if_missing(true).journal_mode(sqlx::sqlite::SqliteJournalMode::Wal);
+                let mut connection = options.connect().await.map_err(unreachable)?;
+                let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+                let before = bring_up(
+                    &mut *transaction,
+                    |version| SQLITE[version].replace("{now}", crate::SQLITE_NOW_MS),
+                    crate::SQLITE_NOW_MS,
+                )
+                .await?;
+                transaction.commit().await.map_err(failed)?;
+                connection.close().await.map_err(failed)?;
+                Ok(before)
+            }
+        }
+    }
+
+    /// Checks that the tables are there and have the version of this build.
+    ///
+    /// # Errors
+    /// [`Error::NotMigrated`], [`Error::OlderSchema`], [`Error::NewerSchema`], or the database's.
+    pub async fn check_schema(&self) -> Result<(), Error> {
+        let rows = match self.run(tags::SCHEMA, &self.texts.schema, Vec::new()).await {
+            Err(Error::Unavailable { cause: Cause::Driver(error), .. }) if self.file_is_missing() => {
+                return Err(Error::NotMigrated { why: error.to_string() });
+            }
+            other => other?,
+        };
+        let found = match rows.first() {
+            Some(row) => row.int("version")?,
+            None => return Err(Error::NotMigrated { why: "leaseproof_schema is empty".into() }),
+        };
+        match found {
+            SCHEMA_VERSION => Ok(()),
+            newer if newer > SCHEMA_VERSION => Err(Error::NewerSchema { found, known: SCHEMA_VERSION }),
+            _ => Err(Error::OlderSchema { found, needed: SCHEMA_VERSION }),
+        }
+    }
+
+    fn file_is_missing(&self) -> bool {
+        match &self.connections {
+            Connections::Sqlite(pool) => !pool.connect_options().get_filename().exists(),
+            Connections::Postgres(_) => false,
+        }
+    }
+}
+
+async fn bring_up<C>(connection: &mut C, script: impl Fn(usize) -> String, now: &str) -> Result<i64, Error>
+where
+    C: Connection,
+    for<'c> &'c mut C: Executor<'c, Database = C::Database>,
+    for<'r> i64: sqlx::Decode<'r, C::Database> + sqlx::Type<C::Database>,
+    usize: sqlx::ColumnIndex<<C::Database as sqlx::Database>::Row>,
+    for<'c> Option<i64>: sqlx::Decode<'c, C::Database>,
+{
+    (&mut *connection).execute(VERSIONS).await.map_err(failed)?;
+    let sql = "SELECT CAST(COALESCE(MAX(version), 0) AS BIGINT) FROM leaseproof_schema";
+    let row = (&mut *connection).fetch_one(sql).await.map_err(failed)?;
+    let before: i64 = row.try_get(0).map_err(failed)?;
+    if before > SCHEMA_VERSION {
+        return Err(Error::NewerSchema { found: before, known: SCHEMA_VERSION });
+    }
+    for version in before..SCHEMA_VERSION {
+        let script = script(usize::try_from(version).unwrap_or(0));
+        (&mut *connection).execute(sqlx::raw_sql(AssertSqlSafe(script))).await.map_err(failed)?;
+        let entry = format!("INSERT INTO leaseproof_schema (version, applied_at_ms) VALUES ({}, {now})", version + 1);
+        (&mut *connection).execute(AssertSqlSafe(entry)).await.map_err(failed)?;
+    }
+    Ok(before)
+}

@@ -1,0 +1,403 @@
+//! Tasks as rows: what is put in, what a claim hands out, what a person reads.
+
+use leaseproof_rules::{
+    Backoff, EffectRule, Entry, Epoch, Instruments, OnExhausted, OnUnknown, Policy, Reason, Status,
+};
+
+use crate::Error;
+use crate::store::{Param, Row};
+
+/// The longest duration of a policy, in ms: 100 years. Keeps sums of times well inside a BIGINT.
+pub const LONGEST_MS: u64 = 3_155_760_000_000;
+
+/// A task to put into the queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewTask {
+    /// Which handler runs it.
+    pub kind: String,
+    /// Its input: JSON.
+    pub payload: Vec<u8>,
+    /// Its settings.
+    pub policy: Policy,
+    /// Not before this long from now, in ms on the database's clock.
+    pub delay_ms: u64,
+    /// A second task with the same key is not put in; makes an enqueue safe to repeat. `None`: no such key.
+    pub unique_key: Option<String>,
+}
+
+impl NewTask {
+    /// A task of this kind with this JSON input, due at once, under the default policy.
+    pub fn new(kind: impl Into<String>, payload: impl Into<Vec<u8>>) -> NewTask {
+        NewTask { kind: kind.into(), payload: payload.into(), policy: Policy::default(), delay_ms: 0, unique_key: None }
+    }
+
+    /// Sets the policy.
+    pub fn policy(mut self, policy: Policy) -> NewTask {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the delay in ms.
+    pub fn delay_ms(mut self, delay_ms: u64) -> NewTask {
+        self.delay_ms = delay_ms;
+        self
+    }
+
+    /// Sets the unique key.
+    pub fn unique_key(mut self, key: impl Into<String>) -> NewTask {
+        self.unique_key = Some(key.into());
+        self
+    }
+
+    /// Checks what can be checked without the database.
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        let refuse = |what, why: String| Err(Error::BadInput { what, why });
+        if self.kind.is_empty() {
+            return refuse("kind", "must not be empty".into());
+        }
+        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.payload) {
+            return refuse("payload", format!("is not JSON: {error}"));
+        }
+        self.policy.validate()?;
+        let Policy { lease_ms, backoff, expected_run_ms, .. } = self.policy;
+        for (what, ms) in [
+            ("lease", lease_ms),
+            ("backoff.max", backoff.max_ms),
+            ("backoff.base", backoff.base_ms),
+            ("expected_run", expected_run_ms.unwrap_or(0)),
+            ("delay", self.delay_ms),
+        ] {
+            if ms > LONGEST_MS {
+                return refuse(what, format!("{ms} ms is longer than 100 years"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an enqueue did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Enqueued {
+    /// The task's id.
+    pub id: i64,
+    /// False if a task with the same unique key was there already.
+    pub new: bool,
+}
+
+/// A task as a claim hands it out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claimed {
+    /// The task's id.
+    pub id: i64,
+    /// The epoch of this claim: the fencing token.
+    pub epoch: Epoch,
+    /// Which handler runs it.
+    pub kind: String,
+    /// Its input: JSON.
+    pub payload: Vec<u8>,
+    /// When it was due, in ms on the database's clock.
+    pub due_at_ms: i64,
+    /// When it was claimed, in ms on the database's clock.
+    pub claimed_at_ms: i64,
+    /// Failed attempts so far.
+    pub attempts: u32,
+    /// Lost owners so far.
+    pub interruptions: u32,
+    /// Its settings, or what is wrong with the stored ones.
+    pub policy: Result<Policy, String>,
+}
+
+/// A task as a person reads it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Task {
+    /// The task's id.
+    pub id: i64,
+    /// Which handler runs it.
+    pub kind: String,
+    /// Its input: JSON.
+    pub payload: Vec<u8>,
+    /// The key it was enqueued under, if any.
+    pub unique_key: Option<String>,
+    /// Where it stands.
+    pub status: Status,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// When it can be claimed, in ms on the database's clock.
+    pub due_at_ms: i64,
+    /// The boot id of its owner, if RUNNING.
+    pub owner: Option<String>,
+    /// When it was last claimed, in ms on the database's clock.
+    pub claimed_at_ms: Option<i64>,
+    /// When its owner was last heard of, in ms on the database's clock.
+    pub heartbeat_at_ms: Option<i64>,
+    /// When its lease ends, in ms on the database's clock.
+    pub lease_until_ms: Option<i64>,
+    /// Failed attempts since it was enqueued or a person last decided.
+    pub attempts: u32,
+    /// Lost owners since it was enqueued or a person last decided.
+    pub interruptions: u32,
+    /// Why a person is, or was, needed.
+    pub reason: Option<Reason>,
+    /// The last error.
+    pub last_error: Option<String>,
+    /// The result, JSON, if SUCCESS.
+    pub result: Option<String>,
+    /// When it was enqueued, in ms on the database's clock.
+    pub created_at_ms: i64,
+    /// When it became final, in ms on the database's clock.
+    pub finished_at_ms: Option<i64>,
+    /// How many entries the execution record has, without the first and without late results.
+    pub record_no: i64,
+    /// Its settings, or what is wrong with the stored ones.
+    pub policy: Result<Policy, String>,
+}
+
+/// An entry of the execution record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Event {
+    /// Grows along the record.
+    pub id: i64,
+    /// When, in ms on the database's clock.
+    pub at_ms: i64,
+    /// The row's epoch after the write; for a late result, the epoch of the run that reports.
+    pub epoch: Epoch,
+    /// What: a [`Verb`](leaseproof_rules::Verb)'s name, or one of [`crate::tags`], or `by_hand`.
+    pub verb: String,
+    /// By whom: a boot id, a sweeper, a person.
+    pub actor: String,
+    /// The status before; `None` for the first entry.
+    pub from_status: Option<Status>,
+    /// The status after.
+    pub to_status: Status,
+    /// Error, reason, or what a person gave as the reason.
+    pub note: Option<String>,
+    /// The outside effect it speaks of.
+    pub effect_key: Option<String>,
+    /// For a RUNNING task, the largest gap between heartbeats of this run so far, in ms.
+    pub beat_gap_ms: Option<i64>,
+}
+
+/// An entry of the effect journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EffectEntry {
+    /// The effect's key within the task.
+    pub key: String,
+    /// The epoch of the run that wrote it.
+    pub epoch: Epoch,
+    /// What is known.
+    pub state: Entry,
+    /// How the effect is declared; an unreadable declaration counts as "no instrument, escalate".
+    pub rule: EffectRule,
+    /// What the call brought: JSON.
+    pub outcome: Option<String>,
+    /// When it was written, in ms on the database's clock.
+    pub at_ms: i64,
+}
+
+/// A small number as stored.
+pub(crate) fn count(row: &Row, column: &'static str) -> Result<u32, Error> {
+    let value = row.int(column)?;
+    u32::try_from(value).map_err(|_| row.bad(column, format!("{value} is not a count")))
+}
+
+/// An epoch as stored.
+pub(crate) fn epoch(row: &Row, column: &'static str) -> Result<Epoch, Error> {
+    let value = row.int(column)?;
+    Epoch::try_from(value).map_err(|_| row.bad(column, format!("{value} is not an epoch")))
+}
+
+/// A status as stored.
+pub(crate) fn status(row: &Row, column: &'static str) -> Result<Status, Error> {
+    let name = row.text(column)?;
+    Status::from_name(&name).ok_or_else(|| row.bad(column, format!("{name:?} is not a status")))
+}
+
+/// An epoch as bound. Epochs count ownership changes, so the bound is never met; saturating keeps it from wrapping.
+pub(crate) fn epoch_param(epoch: Epoch) -> Param {
+    Param::int(i64::try_from(epoch).unwrap_or(i64::MAX))
+}
+
+/// A duration as bound.
+pub(crate) fn ms_param(ms: u64) -> Param {
+    Param::int(ms.min(LONGEST_MS) as i64)
+}
+
+/// The parameters of [`POLICY_COLUMNS`](crate::store::sql::POLICY_COLUMNS).
+pub(crate) fn policy_params(policy: &Policy) -> Vec<Param> {
+    let on_exhausted = match policy.on_exhausted {
+        OnExhausted::Escalate => "escalate",
+        OnExhausted::Fail => "fail",
+    };
+    vec![
+        ms_param(policy.lease_ms),
+        ms_param(policy.heartbeat_ms),
+        ms_param(policy.fence_margin_ms),
+        Param::int(i64::from(policy.max_attempts)),
+        Param::int(i64::from(policy.max_interruptions)),
+        ms_param(policy.backoff.base_ms),
+        Param::int(i64::from(policy.backoff.factor)),
+        ms_param(policy.backoff.max_ms),
+        Param::Int(policy.expected_run_ms.map(|ms| ms.min(LONGEST_MS) as i64)),
+        Param::text(on_exhausted),
+    ]
+}
+
+/// A stored policy; the inner error says what is wrong with it.
+pub(crate) fn policy(row: &Row) -> Result<Result<Policy, String>, Error> {
+    let ms = |column| Ok::<_, Error>(u64::try_from(row.int(column)?).map_err(|_| format!("{column} is negative")));
+    let small = |column| Ok::<_, Error>(u32::try_from(row.int(column)?).map_err(|_| format!("{column} is no count")));
+    let fields = (
+        (ms("lease_ms")?, ms("heartbeat_ms")?, ms("fence_margin_ms")?),
+        (small("max_attempts")?, small("max_interruptions")?),
+        (ms("backoff_base_ms")?, small("backoff_factor")?, ms("backoff_max_ms")?),
+        row.opt_int("expected_run_ms")?,
+        row.text("on_exhausted")?,
+    );
+    let assemble = || -> Result<Policy, String> {
+        let ((lease, heartbeat, margin), (attempts, interruptions), (base, factor, max), expected, on_exhausted) =
+            fields;
+        let policy = Policy {
+            lease_ms: lease?,
+            heartbeat_ms: heartbeat?,
+            fence_margin_ms: margin?,
+            max_attempts: attempts?,
+            max_interruptions: interruptions?,
+            backoff: Backoff { base_ms: base?, factor: factor?, max_ms: max? },
+            expected_run_ms: expected
+                .map(|ms| u64::try_from(ms).map_err(|_| "expected_run_ms is negative".to_string()))
+                .transpose()?,
+            on_exhausted: match on_exhausted.as_str() {
+                "escalate" => OnExhausted::Escalate,
+                "fail" => OnExhausted::Fail,
+                other => return Err(format!("on_exhausted is {other:?}; accepted are \"escalate\" and \"fail\"")),
+            },
+        };
+        policy.validate().map_err(|error| error.to_string())?;
+        Ok(policy)
+    };
+    Ok(assemble())
+}
+
+/// How an effect is declared, as one number: three bits of instruments, two of what to do without.
+pub(crate) fn rule_bits(rule: EffectRule) -> i64 {
+    let Instruments { idempotency_key, status_query, execution_token } = rule.instruments;
+    let on_unknown = match rule.on_unknown {
+        OnUnknown::Escalate => 0,
+        OnUnknown::Repeat => 1,
+        OnUnknown::Skip => 2,
+    };
+    i64::from(idempotency_key) | i64::from(status_query) << 1 | i64::from(execution_token) << 2 | on_unknown << 3
+}
+
+/// The declaration behind the number. What can not be read promises nothing: no instrument, escalate.
+pub(crate) fn rule_from_bits(bits: i64) -> EffectRule {
+    let on_unknown = match bits >> 3 {
+        0 => OnUnknown::Escalate,
+        1 => OnUnknown::Repeat,
+        2 => OnUnknown::Skip,
+        _ => return EffectRule::default(),
+    };
+    let has = |bit: u32| bits & (1 << bit) != 0;
+    let instruments = Instruments { idempotency_key: has(0), status_query: has(1), execution_token: has(2) };
+    EffectRule { instruments, on_unknown }
+}
+
+impl Claimed {
+    pub(crate) fn read(row: &Row) -> Result<Claimed, Error> {
+        Ok(Claimed {
+            id: row.int("id")?,
+            epoch: epoch(row, "epoch")?,
+            kind: row.text("kind")?,
+            payload: row.bytes("payload")?,
+            due_at_ms: row.int("due_at_ms")?,
+            claimed_at_ms: row.int("claimed_at_ms")?,
+            attempts: count(row, "attempts")?,
+            interruptions: count(row, "interruptions")?,
+            policy: policy(row)?,
+        })
+    }
+}
+
+impl Task {
+    pub(crate) fn read(row: &Row) -> Result<Task, Error> {
+        Ok(Task {
+            id: row.int("id")?,
+            kind: row.text("kind")?,
+            payload: row.bytes("payload")?,
+            unique_key: row.opt_text("unique_key")?,
+            status: status(row, "status")?,
+            epoch: epoch(row, "epoch")?,
+            due_at_ms: row.int("due_at_ms")?,
+            owner: row.opt_text("owner")?,
+            claimed_at_ms: row.opt_int("claimed_at_ms")?,
+            heartbeat_at_ms: row.opt_int("heartbeat_at_ms")?,
+            lease_until_ms: row.opt_int("lease_until_ms")?,
+            attempts: count(row, "attempts")?,
+            interruptions: count(row, "interruptions")?,
+            reason: row.opt_text("reason")?.as_deref().and_then(Reason::from_name),
+            last_error: row.opt_text("last_error")?,
+            result: row.opt_text("result")?,
+            created_at_ms: row.int("created_at_ms")?,
+            finished_at_ms: row.opt_int("finished_at_ms")?,
+            record_no: row.int("record_no")?,
+            policy: policy(row)?,
+        })
+    }
+}
+
+impl Event {
+    pub(crate) fn read(row: &Row) -> Result<Event, Error> {
+        let from_status = match row.opt_text("from_status")? {
+            None => None,
+            Some(_) => Some(status(row, "from_status")?),
+        };
+        Ok(Event {
+            id: row.int("id")?,
+            at_ms: row.int("at_ms")?,
+            epoch: epoch(row, "epoch")?,
+            verb: row.text("verb")?,
+            actor: row.text("actor")?,
+            from_status,
+            to_status: status(row, "to_status")?,
+            note: row.opt_text("note")?,
+            effect_key: row.opt_text("effect_key")?,
+            beat_gap_ms: row.opt_int("beat_gap_ms")?,
+        })
+    }
+}
+
+impl EffectEntry {
+    pub(crate) fn read(row: &Row) -> Result<EffectEntry, Error> {
+        let state = row.text("state")?;
+        Ok(EffectEntry {
+            key: row.text("effect_key")?,
+            epoch: epoch(row, "epoch")?,
+            state: Entry::from_name(&state)
+                .ok_or_else(|| row.bad("state", format!("{state:?} is not a journal entry")))?,
+            rule: rule_from_bits(row.int("rule")?),
+            outcome: row.opt_text("outcome")?,
+            at_ms: row.int("at_ms")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_declaration_of_an_effect_survives_storage() {
+        for bits in 0..24 {
+            assert_eq!(rule_bits(rule_from_bits(bits)), bits);
+        }
+    }
+
+    #[test]
+    fn a_declaration_from_a_later_build_promises_nothing() {
+        for bits in [24, 31, 1 << 20, -1, i64::MIN] {
+            assert_eq!(rule_from_bits(bits), EffectRule::default());
+        }
+    }
+}

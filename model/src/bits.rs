@@ -1,0 +1,196 @@
+//! States as bits: one description of the fields serves packing and unpacking.
+
+use leaseproof_rules::{Answer, Entry, Reason, Status};
+
+/// Goes over the fields of a state in a fixed order, and writes them to bits or reads them from bits.
+pub(crate) trait Coder {
+    /// The next field: `width` bits of `value`.
+    fn bits(&mut self, value: &mut u32, width: u32);
+
+    /// The next field, of a type that knows its width.
+    #[inline]
+    fn field<F: Field>(&mut self, value: &mut F) {
+        let mut bits = value.to_bits();
+        self.bits(&mut bits, F::WIDTH);
+        *value = F::from_bits(bits);
+    }
+
+    /// The next field: a small number.
+    #[inline]
+    fn small(&mut self, value: &mut u8, width: u32) {
+        let mut bits = u32::from(*value);
+        self.bits(&mut bits, width);
+        *value = bits as u8;
+    }
+}
+
+/// Packs. Numbers that do not fit their width would make two states one, so that is a panic: a fault of the model.
+pub(crate) struct Writer<'a> {
+    words: &'a mut Vec<u64>,
+    word: u64,
+    used: u32,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(words: &'a mut Vec<u64>) -> Self {
+        words.clear();
+        Writer { words, word: 0, used: 0 }
+    }
+
+    pub(crate) fn finish(self) {
+        self.words.push(self.word);
+    }
+}
+
+impl Coder for Writer<'_> {
+    #[inline]
+    fn bits(&mut self, value: &mut u32, width: u32) {
+        let value = u64::from(*value);
+        assert!(value >> width == 0, "a field of {width} bits can not hold {value}");
+        self.word |= value << self.used;
+        self.used += width;
+        if self.used >= 64 {
+            self.words.push(self.word);
+            self.used -= 64;
+            self.word = if self.used == 0 { 0 } else { value >> (width - self.used) };
+        }
+    }
+}
+
+/// Packs into a fixed number of words.
+pub(crate) struct ArrayWriter<const WORDS: usize> {
+    pub(crate) words: [u64; WORDS],
+    at: u32,
+}
+
+impl<const WORDS: usize> ArrayWriter<WORDS> {
+    pub(crate) fn new() -> Self {
+        ArrayWriter { words: [0; WORDS], at: 0 }
+    }
+}
+
+impl<const WORDS: usize> Coder for ArrayWriter<WORDS> {
+    #[inline]
+    fn bits(&mut self, value: &mut u32, width: u32) {
+        let value = u64::from(*value);
+        assert!(value >> width == 0, "a field of {width} bits can not hold {value}");
+        let (word, shift) = ((self.at / 64) as usize, self.at % 64);
+        self.words[word] |= value << shift;
+        if shift + width > 64 {
+            self.words[word + 1] = value >> (64 - shift);
+        }
+        self.at += width;
+    }
+}
+
+/// Unpacks.
+pub(crate) struct Reader<'a> {
+    words: &'a [u64],
+    at: u32,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(words: &'a [u64]) -> Self {
+        Reader { words, at: 0 }
+    }
+}
+
+impl Coder for Reader<'_> {
+    #[inline]
+    fn bits(&mut self, value: &mut u32, width: u32) {
+        let (word, shift) = ((self.at / 64) as usize, self.at % 64);
+        let mut bits = self.words[word] >> shift;
+        if shift + width > 64 {
+            bits |= self.words[word + 1] << (64 - shift);
+        }
+        *value = (bits & ((1 << width) - 1)) as u32;
+        self.at += width;
+    }
+}
+
+/// A value of few bits.
+pub(crate) trait Field: Copy {
+    const WIDTH: u32;
+    fn to_bits(self) -> u32;
+    /// Only ever given what `to_bits` gave.
+    fn from_bits(bits: u32) -> Self;
+}
+
+impl Field for bool {
+    const WIDTH: u32 = 1;
+    #[inline]
+    fn to_bits(self) -> u32 {
+        u32::from(self)
+    }
+    #[inline]
+    fn from_bits(bits: u32) -> bool {
+        bits != 0
+    }
+}
+
+impl Field for Status {
+    const WIDTH: u32 = 3;
+    #[inline]
+    fn to_bits(self) -> u32 {
+        self as u32
+    }
+    #[inline]
+    fn from_bits(bits: u32) -> Status {
+        Status::ALL[bits as usize]
+    }
+}
+
+/// 0 for `None`, else one more than the place in `all`.
+macro_rules! optional {
+    ($type:ty, $width:expr, $all:expr) => {
+        impl Field for Option<$type> {
+            const WIDTH: u32 = $width;
+            #[inline]
+            fn to_bits(self) -> u32 {
+                self.map_or(0, |value| value as u32 + 1)
+            }
+            #[inline]
+            fn from_bits(bits: u32) -> Option<$type> {
+                (bits > 0).then(|| $all[bits as usize - 1])
+            }
+        }
+    };
+}
+
+optional!(Entry, 2, Entry::ALL);
+optional!(Reason, 3, Reason::ALL);
+optional!(Answer, 2, [Answer::Done, Answer::NotDone, Answer::Unavailable]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values() -> Vec<(u32, u32)> {
+        (0..40).map(|i| (i * 7 % 32, 5 + i % 9)).chain([(0xFFFF_FFFF >> 8, 24), (1, 1), (0, 3)]).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_across_word_borders() {
+        let mut words = Vec::new();
+        let mut writer = Writer::new(&mut words);
+        let mut array = ArrayWriter::<8>::new();
+        for (mut value, width) in values() {
+            writer.bits(&mut value, width);
+            array.bits(&mut value, width);
+        }
+        writer.finish();
+        assert_eq!(words[..], array.words[..words.len()]);
+        let mut reader = Reader::new(&words);
+        for (expected, width) in values() {
+            let mut value = 0;
+            reader.bits(&mut value, width);
+            assert_eq!(value, expected);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a field of 3 bits can not hold 8")]
+    fn a_number_too_large_for_its_field_is_not_cut_silently() {
+        ArrayWriter::<1>::new().bits(&mut 8, 3);
+    }
+}

@@ -1,0 +1,76 @@
+//! The database: applies writes as [`judge`] says, and keeps journal, budgets and ghosts.
+
+use leaseproof_rules::{Actor, Entry, Judgement, Reason, Status, Verb, Write, judge};
+
+use crate::properties;
+use crate::state::State;
+use crate::world::Setup;
+
+/// A write on its way to the database.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Request {
+    /// Index of the task.
+    pub task: usize,
+    /// Which write.
+    pub verb: Verb,
+    /// The status it wants to reach.
+    pub to: Status,
+    /// The epoch the writer presents.
+    pub epoch: u8,
+    /// What was learnt of the unknown effect, journalled in the same write.
+    pub learnt: Option<Entry>,
+    /// Why the task is given up or handed to a person.
+    pub reason: Option<Reason>,
+}
+
+impl Request {
+    /// A write that carries nothing but its epoch.
+    pub fn plain(task: usize, verb: Verb, to: Status, epoch: u8) -> Request {
+        Request { task, verb, to, epoch, learnt: None, reason: None }
+    }
+}
+
+/// Commits or refuses a write.
+pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
+    let Request { task: index, verb, to, epoch, learnt, reason } = request;
+    let before = state.tasks[index];
+    let write = Write { verb, to, epoch: u64::from(epoch) };
+    let judgement = judge(before.row(), write, setup.guards);
+    let task = &mut state.tasks[index];
+    match judgement {
+        Judgement::Applied { status, epoch } => {
+            task.status = status;
+            task.epoch = u8::try_from(epoch).expect("worlds and stories are checked to stay below MAX_EPOCH");
+        }
+        Judgement::Adopted => task.status = Status::Success,
+        Judgement::Already | Judgement::Refused(_) => {
+            if verb == Verb::Complete && matches!(judgement, Judgement::Refused(_)) && setup.timed {
+                state.late = (state.late + 1).min(State::LATE_MAX);
+            }
+            return judgement;
+        }
+    }
+    if learnt.is_some() {
+        task.journal = learnt;
+    }
+    match verb {
+        Verb::Intent => task.journal = Some(Entry::Intent),
+        Verb::Outcome => task.journal = Some(Entry::Done),
+        Verb::Retry | Verb::GiveUp => task.attempts += 1,
+        Verb::Requeue | Verb::Escalate if before.expired => task.interruptions += 1,
+        // A person who lets it run again gives both budgets back.
+        Verb::Rerun => (task.attempts, task.interruptions) = (0, 0),
+        _ => {}
+    }
+    if verb.actor() == Actor::Person {
+        task.decided = before.epoch;
+    }
+    if !matches!(verb, Verb::Heartbeat | Verb::Intent | Verb::Outcome) {
+        task.reason = reason;
+        (task.expired, task.overrun) = (false, false);
+        task.due = !(setup.timed && task.status == Status::RetryWait);
+    }
+    let after = *task;
+    state.bad |= properties::broken_by_write(setup, index, &before, write, judgement, &after);
+    judgement
+}

@@ -1,0 +1,182 @@
+//! The executor's protocol: what a run does next, and what it makes of what it hears.
+//!
+//! A run knows its row as of its claim. While it holds the claim nobody else changes attempts, interruptions and journal
+//! of the row, so they are read from the row here; when it does not hold it any more, whatever it concludes is refused.
+
+use leaseproof_rules::{
+    Answer, Decision, EffectRule, EffectStep, Entry, Guard, Judgement, Observation, Signal, Status, UnknownEffect,
+    Verb, decide_under, effect_step,
+};
+
+use crate::database::Request;
+use crate::state::{Phase, Run, State};
+use crate::world::Setup;
+
+/// What a run does next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Next {
+    /// Nothing by itself: the slot is free, or it waits for the third party's reply.
+    Wait,
+    /// Its handler works on.
+    Work,
+    /// A write to the database.
+    Write(Request),
+    /// The outside call.
+    Call,
+    /// It asks the third party about its unknown call.
+    Query,
+}
+
+/// How a stretch of work ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Turn {
+    /// The handler comes to its outside call.
+    Effect,
+    /// It succeeds.
+    Ok,
+    /// It fails, and may be retried.
+    Error,
+    /// It fails, and is never retried.
+    BadInput,
+}
+
+/// What a run hears.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Heard {
+    /// The write is committed, now or by an earlier attempt.
+    Accepted,
+    /// The write changed nothing.
+    Refused,
+    /// No reply within the deadline: the outcome is unknown.
+    Unknown,
+    /// The third party has done the call.
+    CallDone,
+    /// The third party refuses the call for its token.
+    CallRefused,
+    /// The third party's answer to a question.
+    Answer(Answer),
+}
+
+impl From<Judgement> for Heard {
+    fn from(judgement: Judgement) -> Heard {
+        match judgement {
+            Judgement::Applied { .. } | Judgement::Already | Judgement::Adopted => Heard::Accepted,
+            Judgement::Refused(_) => Heard::Refused,
+        }
+    }
+}
+
+/// A free slot reads a task that can be claimed, and will try to claim it as it read it.
+pub fn look(state: &mut State, slot: usize, task: usize) {
+    let epoch = state.tasks[task].epoch;
+    state.runs[slot] = Run { phase: Phase::Claiming, task: task as u8, epoch, answer: None };
+}
+
+/// Whether a reader sees this task as one to claim.
+pub fn is_candidate(state: &State, task: usize) -> bool {
+    let task = &state.tasks[task];
+    task.status.is_claimable() && task.due
+}
+
+/// What the run in this slot does next.
+pub fn next(setup: &Setup, state: &State, slot: usize) -> Next {
+    let run = state.runs[slot];
+    let task = usize::from(run.task);
+    let write = |verb, to| Next::Write(Request::plain(task, verb, to, run.epoch));
+    match run.phase {
+        Phase::Idle | Phase::Waiting => Next::Wait,
+        Phase::Claiming => write(Verb::Claim, Status::Running),
+        Phase::Working | Phase::Doomed | Phase::Finishing => Next::Work,
+        Phase::Intending => write(Verb::Intent, Status::Running),
+        Phase::Calling => Next::Call,
+        Phase::Recording => write(Verb::Outcome, Status::Running),
+        Phase::Completing => write(Verb::Complete, Status::Success),
+        Phase::Failing | Phase::FailingBad | Phase::Unsure => after_failure(setup, state, run),
+    }
+}
+
+/// The failing executor decides by the same rule as the sweeper (A3).
+fn after_failure(setup: &Setup, state: &State, run: Run) -> Next {
+    let index = usize::from(run.task);
+    let row = &state.tasks[index];
+    let intent_only = run.phase == Phase::Unsure || row.journal == Some(Entry::Intent);
+    let unknown =
+        setup.effects[index].filter(|_| intent_only).map(|rule: EffectRule| UnknownEffect { rule, answer: run.answer });
+    let seen = Observation {
+        signal: Signal::Failed { retryable: run.phase != Phase::FailingBad },
+        running_ms: 0,
+        attempts: u32::from(row.attempts),
+        interruptions: u32::from(row.interruptions),
+        unknown,
+    };
+    let write =
+        |verb, to, learnt, reason| Next::Write(Request { task: index, verb, to, epoch: run.epoch, learnt, reason });
+    match decide_under(&setup.policy, &seen, setup.guards) {
+        Decision::Wait => Next::Wait,
+        Decision::Ask => Next::Query,
+        Decision::Requeue { delay_ms: 0, learnt } => write(Verb::Retry, Status::Pending, learnt, None),
+        Decision::Requeue { learnt, .. } => write(Verb::Retry, Status::RetryWait, learnt, None),
+        Decision::Escalate(reason) => write(Verb::GiveUp, Status::WaitManual, None, Some(reason)),
+        Decision::Fail(reason) => write(Verb::GiveUp, Status::Fail, None, Some(reason)),
+    }
+}
+
+/// The claim is committed, and its reply brings epoch and journal: how the run will go about its outside call follows.
+pub fn begin(setup: &Setup, state: &mut State, slot: usize) {
+    let index = usize::from(state.runs[slot].task);
+    let task = state.tasks[index];
+    let step = setup.effects[index].map(|rule| effect_step(task.journal, rule));
+    let run = &mut state.runs[slot];
+    run.epoch = task.epoch;
+    run.phase = match step {
+        Some(EffectStep::Call) => Phase::Working,
+        Some(EffectStep::Stop) => Phase::Doomed,
+        Some(EffectStep::Reuse | EffectStep::Skip) | None => Phase::Finishing,
+    };
+}
+
+/// The handler comes to its call, or ends.
+pub fn turn(setup: &Setup, state: &mut State, slot: usize, turn: Turn) {
+    let run = &mut state.runs[slot];
+    run.phase = match (turn, run.phase) {
+        (Turn::Effect, Phase::Doomed) => Phase::Unsure,
+        (Turn::Effect, _) if setup.guards.has(Guard::IntentBeforeCall) => Phase::Intending,
+        (Turn::Effect, _) => Phase::Calling,
+        (Turn::Ok, _) => Phase::Completing,
+        (Turn::Error, _) => Phase::Failing,
+        (Turn::BadInput, _) => Phase::FailingBad,
+    };
+}
+
+/// The run in this slot hears something and goes on, or stops.
+pub fn hear(setup: &Setup, state: &mut State, slot: usize, heard: Heard) {
+    if state.runs[slot].phase == Phase::Claiming && heard == Heard::Accepted {
+        begin(setup, state, slot);
+        return;
+    }
+    let run = &mut state.runs[slot];
+    match (run.phase, heard) {
+        // A claim of unknown outcome is forgotten: nobody runs it, and if it was made its lease ends.
+        (Phase::Claiming, _) => *run = Run::IDLE,
+        (Phase::Intending, Heard::Accepted) => run.phase = Phase::Calling,
+        (Phase::Recording, Heard::Accepted) => run.phase = Phase::Finishing,
+        (Phase::Waiting, Heard::CallDone) => run.phase = Phase::Recording,
+        (Phase::Waiting, Heard::Unknown) => run.phase = Phase::Unsure,
+        (_, Heard::Answer(Answer::Unavailable)) => {}
+        (_, Heard::Answer(answer)) => run.answer = Some(answer),
+        // What is written with an epoch can be written again until the answer is known.
+        (_, Heard::Unknown) => {}
+        // Refused: not the owner any more. Accepted: the run has ended.
+        (_, Heard::Accepted | Heard::Refused | Heard::CallDone | Heard::CallRefused) => *run = Run::IDLE,
+    }
+}
+
+/// The run is cancelled: its lease is lost, its process is gone, or it has stopped itself. A call under way stays so.
+pub fn cancel(state: &mut State, slot: usize) {
+    state.runs[slot] = Run::IDLE;
+}
+
+/// The renewal of this run's lease.
+pub fn heartbeat(run: Run) -> Request {
+    Request::plain(usize::from(run.task), Verb::Heartbeat, Status::Running, run.epoch)
+}

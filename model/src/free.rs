@@ -1,0 +1,441 @@
+//! The free worlds as a transition system: every step that may happen, with no clock to say when.
+//!
+//! An exchange with the database is one step with three fates. That loses nothing: the sender does nothing else in the
+//! slot until it knows or gives up; a row changes only by writes that carry its epoch, so a request that arrives late
+//! does what it would have done at once, or is refused. A *call* is different: it can arrive late, after its sender has
+//! died, and then it does harm. So calls are under way on their own.
+
+use leaseproof_rules::{Answer, Property, Reason, Status, Verb};
+use stateright::{Model, Property as Checked};
+
+use crate::database::{Request, apply};
+use crate::executor::{self, Heard, Next, Turn};
+use crate::graph::Fair;
+use crate::packed::Packed;
+use crate::person::{self, Act};
+use crate::properties;
+use crate::state::{Desk, Phase, Seen, State};
+use crate::sweeper;
+use crate::world::World;
+
+/// What becomes of an exchange.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Fate {
+    /// The request arrives, the reply arrives.
+    Fine,
+    /// The request is lost.
+    RequestLost,
+    /// The request arrives, the reply is lost.
+    ReplyLost,
+}
+
+impl Fate {
+    /// Every fate.
+    pub const ALL: [Fate; 3] = [Fate::Fine, Fate::RequestLost, Fate::ReplyLost];
+}
+
+/// A step. `run` is the executor's index, `task` the task's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Action {
+    /// An idle executor reads a candidate.
+    Look { run: u8, task: u8 },
+    /// An executor's write to the database; which one follows from its phase.
+    Exchange { run: u8, fate: Fate },
+    /// An executor's handler comes to its call, or ends.
+    Work { run: u8, turn: Turn },
+    /// An executor sends its call.
+    Call { run: u8 },
+    /// The third party executes, or refuses, a call. `lost`: its reply is lost.
+    Deliver { task: u8, token: u8, lost: bool },
+    /// A call is lost.
+    CallLost { task: u8, token: u8 },
+    /// An executor stops waiting for the third party.
+    Deadline { run: u8 },
+    /// A failed executor asks the third party.
+    Query { run: u8, fate: Fate },
+    /// An executor renews its lease and hears the answer. A renewal that is lost changes nothing here.
+    Heartbeat { run: u8 },
+    /// An executor stops a handler by its own clock.
+    SelfFence { run: u8 },
+    /// An executor dies and is there again, knowing nothing.
+    Crash { run: u8 },
+    /// A lease ends.
+    Expire { task: u8 },
+    /// A run goes over its expected time.
+    Overrun { task: u8 },
+    /// The sweeper reads a task.
+    Sweep { task: u8 },
+    /// The sweeper asks the third party.
+    SweeperAsks { task: u8, fate: Fate },
+    /// The sweeper writes what follows from what it read. A lost request and a dead sweeper look alike.
+    SweeperWrites { task: u8, fate: Fate },
+    /// A person opens a task.
+    Open { task: u8 },
+    /// A person decides.
+    Decide { act: Act },
+    /// Faults come to an end.
+    Calm,
+}
+
+/// The lease design in a free world, for stateright and for this crate's checker.
+#[derive(Clone, Debug)]
+pub struct LeaseModel {
+    /// The world.
+    pub world: World,
+}
+
+impl LeaseModel {
+    /// The model of a world.
+    pub fn new(world: World) -> LeaseModel {
+        LeaseModel { world }
+    }
+
+    fn fates(&self, calm: bool) -> impl Iterator<Item = Fate> + use<> {
+        let faults = self.world.faults;
+        Fate::ALL.into_iter().filter(move |fate| match fate {
+            Fate::Fine => true,
+            Fate::RequestLost => faults.lost_request && !calm,
+            Fate::ReplyLost => faults.lost_reply && !calm,
+        })
+    }
+
+    fn executor_steps(&self, state: &State, slot: usize, out: &mut Vec<Action>) {
+        let setup = &self.world.setup;
+        let run = slot as u8;
+        let phase = state.runs[slot].phase;
+        match executor::next(setup, state, slot) {
+            Next::Wait if phase == Phase::Idle => {
+                let candidates = (0..setup.shape.tasks).filter(|&task| executor::is_candidate(state, task));
+                out.extend(candidates.map(|task| Action::Look { run, task: task as u8 }));
+            }
+            Next::Wait if phase == Phase::Waiting => out.push(Action::Deadline { run }),
+            Next::Wait => {}
+            Next::Work => {
+                let ends = self.world.ends;
+                match phase {
+                    Phase::Working | Phase::Doomed => out.push(Action::Work { run, turn: Turn::Effect }),
+                    _ => out.push(Action::Work { run, turn: Turn::Ok }),
+                }
+                out.extend(ends.error.then_some(Action::Work { run, turn: Turn::Error }));
+                out.extend(ends.bad_input.then_some(Action::Work { run, turn: Turn::BadInput }));
+            }
+            Next::Write(_) => out.extend(self.fates(state.calm).map(|fate| Action::Exchange { run, fate })),
+            Next::Call => out.push(Action::Call { run }),
+            Next::Query => out.extend(self.fates(state.calm).map(|fate| Action::Query { run, fate })),
+        }
+        if phase.is_at_work() {
+            out.push(Action::Heartbeat { run });
+        }
+        if self.world.faults.crash && !state.calm {
+            if phase.is_at_work() {
+                out.push(Action::SelfFence { run });
+            }
+            if phase != Phase::Idle {
+                out.push(Action::Crash { run });
+            }
+        }
+    }
+
+    fn task_steps(&self, state: &State, index: usize, out: &mut Vec<Action>) {
+        let setup = &self.world.setup;
+        let task = index as u8;
+        let row = &state.tasks[index];
+        if row.status == Status::Running {
+            if !row.expired {
+                out.push(Action::Expire { task });
+            }
+            if !row.overrun && setup.policy.expected_run_ms.is_some() {
+                out.push(Action::Overrun { task });
+            }
+        }
+        for token in (0..32).filter(|token| row.calls & (1 << token) != 0) {
+            out.push(Action::Deliver { task, token, lost: false });
+            if !state.calm && self.world.faults.lost_reply {
+                out.push(Action::Deliver { task, token, lost: true });
+            }
+            if !state.calm && self.world.faults.lost_request {
+                out.push(Action::CallLost { task, token });
+            }
+        }
+        let seen = &state.seen[index];
+        if seen.signal.is_some() {
+            match sweeper::next(setup, state, index, seen) {
+                sweeper::Next::Forget => {}
+                sweeper::Next::Query => {
+                    out.extend(self.fates(state.calm).map(|fate| Action::SweeperAsks { task, fate }));
+                }
+                sweeper::Next::Write(_) => {
+                    out.extend(self.fates(state.calm).map(|fate| Action::SweeperWrites { task, fate }));
+                }
+            }
+        } else if state.seen.iter().all(|seen| seen.signal.is_none())
+            && let Some(seen) = sweeper::read(state, index)
+            && sweeper::next(setup, state, index, &seen) != sweeper::Next::Forget
+        {
+            out.push(Action::Sweep { task });
+        }
+    }
+
+    fn person_steps(&self, state: &State, out: &mut Vec<Action>) {
+        let Some(reruns) = self.world.reruns else { return };
+        let setup = &self.world.setup;
+        if !state.desk.open {
+            let waiting = (0..setup.shape.tasks).filter(|&task| state.tasks[task].status == Status::WaitManual);
+            out.extend(waiting.map(|task| Action::Open { task: task as u8 }));
+            return;
+        }
+        let index = usize::from(state.desk.task);
+        if state.reruns < reruns && !person::call_is_pending(setup, state, index) {
+            out.push(Action::Decide { act: Act::Rerun });
+        }
+        out.push(Action::Decide { act: Act::MarkFailed });
+        out.push(Action::Decide { act: Act::MarkSucceeded });
+    }
+
+    /// What a step writes to the database, if anything; for traces.
+    pub fn request_of(&self, state: &State, action: &Action) -> Option<Request> {
+        let setup = &self.world.setup;
+        match *action {
+            Action::Exchange { run, .. } => match executor::next(setup, state, run.into()) {
+                Next::Write(request) => Some(request),
+                _ => None,
+            },
+            Action::Heartbeat { run } => Some(executor::heartbeat(state.runs[usize::from(run)])),
+            Action::SweeperWrites { task, .. } => {
+                let index = usize::from(task);
+                match sweeper::next(setup, state, index, &state.seen[index]) {
+                    sweeper::Next::Write(request) => Some(request),
+                    _ => None,
+                }
+            }
+            Action::Decide { act } => {
+                let (verb, to) = act.write();
+                Some(Request::plain(state.desk.task.into(), verb, to, state.desk.epoch))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes a step.
+    pub fn step(&self, state: &mut State, action: Action) {
+        let setup = &self.world.setup;
+        match action {
+            Action::Look { run, task } => executor::look(state, run.into(), task.into()),
+            Action::Exchange { run, fate } => {
+                let slot = usize::from(run);
+                let Some(request) = self.request_of(state, &action) else { return };
+                let heard = match fate {
+                    Fate::Fine => apply(setup, state, request).into(),
+                    Fate::RequestLost => Heard::Unknown,
+                    Fate::ReplyLost => {
+                        apply(setup, state, request);
+                        Heard::Unknown
+                    }
+                };
+                executor::hear(setup, state, slot, heard);
+            }
+            Action::Work { run, turn } => executor::turn(setup, state, run.into(), turn),
+            Action::Call { run } => {
+                let run = &mut state.runs[usize::from(run)];
+                run.phase = Phase::Waiting;
+                let (task, token) = (run.task.into(), run.epoch);
+                crate::outside::send_call(state, task, token);
+            }
+            Action::Deliver { task, token, lost } => {
+                let index = usize::from(task);
+                crate::outside::take_call(state, index, token);
+                let done = crate::outside::call(setup, state, index, token);
+                let sender = state.runs[..setup.shape.runs]
+                    .iter()
+                    .position(|run| run.phase == Phase::Waiting && run.task == task && run.epoch == token);
+                if let (Some(slot), false) = (sender, lost) {
+                    let heard = if done { Heard::CallDone } else { Heard::CallRefused };
+                    executor::hear(setup, state, slot, heard);
+                }
+            }
+            Action::CallLost { task, token } => crate::outside::take_call(state, task.into(), token),
+            Action::Deadline { run } => executor::hear(setup, state, run.into(), Heard::Unknown),
+            Action::Query { run, fate } => {
+                let slot = usize::from(run);
+                let run = state.runs[slot];
+                let answer = self.ask(state, run.task.into(), run.epoch + 1, fate);
+                executor::hear(setup, state, slot, Heard::Answer(answer));
+            }
+            Action::Heartbeat { run } => {
+                let slot = usize::from(run);
+                let judgement = apply(setup, state, executor::heartbeat(state.runs[slot]));
+                if Heard::from(judgement) == Heard::Refused {
+                    executor::cancel(state, slot);
+                }
+            }
+            Action::SelfFence { run } | Action::Crash { run } => executor::cancel(state, run.into()),
+            Action::Expire { task } => state.tasks[usize::from(task)].expired = true,
+            Action::Overrun { task } => state.tasks[usize::from(task)].overrun = true,
+            Action::Sweep { task } => {
+                let index = usize::from(task);
+                state.seen[index] = sweeper::read(state, index).unwrap_or(Seen::NOTHING);
+            }
+            Action::SweeperAsks { task, fate } => {
+                let index = usize::from(task);
+                let token = state.seen[index].epoch + 1;
+                let answer = self.ask(state, index, token, fate);
+                state.seen[index].answer = Some(answer);
+                if sweeper::next(setup, state, index, &state.seen[index]) == sweeper::Next::Forget {
+                    state.seen[index] = Seen::NOTHING;
+                }
+            }
+            Action::SweeperWrites { task, fate } => {
+                if let (true, Some(request)) = (fate != Fate::RequestLost, self.request_of(state, &action)) {
+                    apply(setup, state, request);
+                }
+                state.seen[usize::from(task)] = Seen::NOTHING;
+            }
+            Action::Open { task } => {
+                state.desk = Desk { open: true, task, epoch: state.tasks[usize::from(task)].epoch };
+            }
+            Action::Decide { act } => {
+                let Desk { task, epoch, .. } = state.desk;
+                person::decide(setup, state, task.into(), epoch, act);
+                state.reruns += u8::from(act == Act::Rerun);
+                state.desk = Desk::EMPTY;
+            }
+            Action::Calm => state.calm = true,
+        }
+    }
+
+    fn ask(&self, state: &mut State, index: usize, token: u8, fate: Fate) -> Answer {
+        match fate {
+            Fate::Fine => crate::outside::query(&self.world.setup, state, index, token),
+            Fate::RequestLost => Answer::Unavailable,
+            Fate::ReplyLost => {
+                crate::outside::query(&self.world.setup, state, index, token);
+                Answer::Unavailable
+            }
+        }
+    }
+}
+
+impl Model for LeaseModel {
+    type State = Packed;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<Packed> {
+        vec![Packed::pack(&State::NEW, self.world.setup.shape)]
+    }
+
+    fn actions(&self, state: &Packed, out: &mut Vec<Action>) {
+        let state = state.unpack();
+        for slot in 0..self.world.setup.shape.runs {
+            self.executor_steps(&state, slot, out);
+        }
+        for task in 0..self.world.setup.shape.tasks {
+            self.task_steps(&state, task, out);
+        }
+        self.person_steps(&state, out);
+        if self.world.faults.calm_some_day && !state.calm {
+            out.push(Action::Calm);
+        }
+    }
+
+    fn next_state(&self, state: &Packed, action: Action) -> Option<Packed> {
+        let mut state = state.unpack();
+        self.step(&mut state, action);
+        Some(Packed::pack(&state, self.world.setup.shape))
+    }
+
+    fn properties(&self) -> Vec<Checked<Self>> {
+        macro_rules! safe {
+            ($($property:ident),*) => {
+                vec![$(Checked::always(Property::$property.name(), |_, state: &Packed| {
+                    state.unpack().bad & properties::bit(Property::$property) == 0
+                })),*]
+            };
+        }
+        let mut all = safe![
+            OneCurrentOwner,
+            StaleWriteChangesNothing,
+            EffectAtMostOnce,
+            SuccessMeansEffect,
+            FinalIsFinal,
+            OnlyAPersonLeavesWaitManual,
+            DecisionStands,
+            AttemptsAreBounded
+        ];
+        all.push(Checked::sometimes(CONCURRENT_EXECUTION, |model: &Self, state| {
+            properties::concurrent_execution(&model.world.setup, &state.unpack())
+        }));
+        all
+    }
+}
+
+/// The name of the witness that two handlers may work on one task, see [`properties::concurrent_execution`].
+pub const CONCURRENT_EXECUTION: &str = "concurrent_execution_is_reachable";
+
+/// What must be reachable somewhere in the default worlds, so that nothing holds for want of a case.
+pub fn witnesses() -> Vec<(String, Box<dyn Fn(&LeaseModel, &State) -> bool>)> {
+    let mut all: Vec<(String, Box<dyn Fn(&LeaseModel, &State) -> bool>)> = vec![(
+        CONCURRENT_EXECUTION.to_owned(),
+        Box::new(|model, state| properties::concurrent_execution(&model.world.setup, state)),
+    )];
+    for status in Status::ALL {
+        all.push((
+            format!("some task is {status}"),
+            Box::new(move |model, state| properties::some_task_is(&model.world.setup, state, status)),
+        ));
+    }
+    for reason in Reason::ALL {
+        all.push((
+            format!("some task is handed over because of {reason}"),
+            Box::new(move |model, state| properties::some_task_because(&model.world.setup, state, reason)),
+        ));
+    }
+    all
+}
+
+/// Fairness classes of an executor, from its own base.
+const CLASSES_PER_RUN: u8 = 8;
+const TASK_CLASSES: u8 = CLASSES_PER_RUN * crate::world::FREE_RUNS as u8;
+const CLASSES_PER_TASK: u8 = 8;
+const CALM_CLASS: u8 = TASK_CLASSES + CLASSES_PER_TASK * crate::world::FREE_TASKS as u8;
+
+impl Fair for LeaseModel {
+    /// Processes that could act for ever do so some day, messages that are not lost arrive, time passes. Nothing forces
+    /// a fault, a handler that may hang, a person, or the end of a lease that is being renewed.
+    fn fair_class(&self, state: &Packed, action: &Action) -> Option<u8> {
+        let of_run = |run: u8, kind: u8| Some(run * CLASSES_PER_RUN + kind);
+        let of_task = |task: u8, kind: u8| Some(TASK_CLASSES + task * CLASSES_PER_TASK + kind);
+        match *action {
+            Action::Look { run, .. } => of_run(run, 0),
+            Action::Exchange { run, fate: Fate::Fine } => of_run(run, 1),
+            Action::Work { run, .. } if !self.world.ends.hang => of_run(run, 2),
+            Action::Call { run } => of_run(run, 3),
+            Action::Deadline { run } => of_run(run, 4),
+            Action::Query { run, fate: Fate::Fine } => of_run(run, 5),
+            Action::Heartbeat { run } => of_run(run, 6),
+            Action::Expire { task } if !state.unpack().is_renewed(task.into()) => of_task(task, 0),
+            Action::Overrun { task } => of_task(task, 1),
+            Action::Deliver { task, lost: false, .. } => of_task(task, 2),
+            Action::Sweep { task } => of_task(task, 3),
+            Action::SweeperAsks { task, fate: Fate::Fine } => of_task(task, 4),
+            Action::SweeperWrites { task, fate: Fate::Fine } => of_task(task, 5),
+            Action::Calm => Some(CALM_CLASS),
+            Action::Exchange { .. }
+            | Action::Work { .. }
+            | Action::CallLost { .. }
+            | Action::Query { .. }
+            | Action::SelfFence { .. }
+            | Action::Crash { .. }
+            | Action::Expire { .. }
+            | Action::Deliver { .. }
+            | Action::SweeperAsks { .. }
+            | Action::SweeperWrites { .. }
+            | Action::Open { .. }
+            | Action::Decide { .. } => None,
+        }
+    }
+}
+
+/// The verb of a write, for coverage.
+pub fn verb_of(model: &LeaseModel, state: &Packed, action: &Action) -> Option<Verb> {
+    model.request_of(&state.unpack(), action).map(|request| request.verb)
+}

@@ -1,0 +1,55 @@
+//! A person at the desk: finds out the truth about the outside, but acts late, and zombies may still be about.
+
+use leaseproof_rules::{Entry, Judgement, Status, Verb};
+
+use crate::database::{Request, apply};
+use crate::state::{Phase, State};
+use crate::world::Setup;
+
+/// What a person decides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Act {
+    /// Run it again.
+    Rerun,
+    /// It has failed.
+    MarkFailed,
+    /// It has succeeded.
+    MarkSucceeded,
+}
+
+impl Act {
+    /// Every act.
+    pub const ALL: [Act; 3] = [Act::Rerun, Act::MarkFailed, Act::MarkSucceeded];
+
+    /// The write, and the status it reaches.
+    pub const fn write(self) -> (Verb, Status) {
+        match self {
+            Act::Rerun => (Verb::Rerun, Status::Pending),
+            Act::MarkFailed => (Verb::MarkFailed, Status::Fail),
+            Act::MarkSucceeded => (Verb::MarkSucceeded, Status::Success),
+        }
+    }
+}
+
+/// Whether a call of this task may still come to be executed: it is under way, or a run is about to make it. Nobody can
+/// know the truth before.
+pub fn call_is_pending(setup: &Setup, state: &State, index: usize) -> bool {
+    let task = &state.tasks[index];
+    task.calls != 0
+        || state.runs[..setup.shape.runs]
+            .iter()
+            .any(|run| run.phase == Phase::Calling && usize::from(run.task) == index)
+}
+
+/// The person decides about a task as it was read at `epoch`. With a re-run the truth about its call goes into the
+/// journal.
+pub fn decide(setup: &Setup, state: &mut State, index: usize, epoch: u8, act: Act) -> Judgement {
+    let (verb, to) = act.write();
+    let task = &state.tasks[index];
+    let truth = match (act, task.ledger > 0, task.journal) {
+        (Act::Rerun, true, _) if setup.effects[index].is_some() => Some(Entry::Done),
+        (Act::Rerun, false, Some(Entry::Intent)) => Some(Entry::NotDone),
+        _ => None,
+    };
+    apply(setup, state, Request { task: index, verb, to, epoch, learnt: truth, reason: None })
+}

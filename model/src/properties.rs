@@ -1,0 +1,98 @@
+//! The properties of the rules, told on the model's state and steps.
+//!
+//! Each is watched where it can break, and what broke stays in the ghost [`State::bad`]: so every safety property is a
+//! predicate on states, for this crate's checker and for stateright's alike.
+
+use leaseproof_rules::{Actor, Judgement, OnUnknown, Property, Reason, Status, Verb, Write};
+
+use crate::state::{State, Task};
+use crate::world::Setup;
+
+/// The bit of a safety property in [`State::bad`].
+pub fn bit(property: Property) -> u8 {
+    match property {
+        // Told by the fair runs, not by a state.
+        Property::EventuallyResolved => 0,
+        _ => 1 << property as u8,
+    }
+}
+
+/// The first property, in their order, that is broken in this state.
+pub fn broken(state: &State) -> Option<Property> {
+    Property::ALL.into_iter().find(|property| state.bad & bit(*property) != 0)
+}
+
+fn mask(broken: &[(Property, bool)]) -> u8 {
+    broken.iter().filter(|(_, is_broken)| *is_broken).fold(0, |mask, (property, _)| mask | bit(*property))
+}
+
+/// What a committed write breaks.
+///
+/// The owner of a task is whoever made the claim of the row's epoch, as long as the row is RUNNING: claims make an
+/// owner, and whatever leaves RUNNING ends it.
+pub(crate) fn broken_by_write(
+    setup: &Setup,
+    index: usize,
+    before: &Task,
+    write: Write,
+    judgement: Judgement,
+    after: &Task,
+) -> u8 {
+    let moved = before.status != after.status;
+    let by_owner = write.verb.actor() == Actor::Owner;
+    let applied = matches!(judgement, Judgement::Applied { .. });
+    let succeeded = write.verb == Verb::Complete && after.status == Status::Success;
+    let policy = &setup.policy;
+    mask(&[
+        (Property::OneCurrentOwner, write.verb == Verb::Claim && before.status == Status::Running),
+        (Property::StaleWriteChangesNothing, by_owner && applied && write.epoch != u64::from(before.epoch)),
+        (Property::SuccessMeansEffect, succeeded && is_missed(setup, index, after)),
+        (Property::FinalIsFinal, moved && before.status.is_final()),
+        (
+            Property::OnlyAPersonLeavesWaitManual,
+            moved && before.status == Status::WaitManual && write.verb.actor() != Actor::Person,
+        ),
+        // Epochs begin at 1, so nothing is older than a decision that was not made.
+        (Property::DecisionStands, by_owner && moved && write.epoch <= u64::from(before.decided)),
+        (
+            Property::AttemptsAreBounded,
+            // The loss that goes over the budget is counted too; it is the one that ends the automatic reclaims.
+            u32::from(after.attempts) > policy.max_attempts
+                || u32::from(after.interruptions) > policy.max_interruptions.saturating_add(1),
+        ),
+    ])
+}
+
+fn is_missed(setup: &Setup, index: usize, task: &Task) -> bool {
+    setup.effects[index].is_some_and(|rule| task.ledger == 0 && rule.on_unknown != OnUnknown::Skip)
+}
+
+/// What an executed call breaks.
+pub(crate) fn broken_by_call(setup: &Setup, index: usize, after: &Task) -> u8 {
+    let may_repeat = setup.effects[index].is_some_and(|rule| rule.on_unknown == OnUnknown::Repeat);
+    mask(&[(Property::EffectAtMostOnce, after.ledger > 1 && !may_repeat)])
+}
+
+/// Every task is in SUCCESS, FAIL or WAIT_MANUAL.
+pub fn all_resolved(setup: &Setup, state: &State) -> bool {
+    state.tasks[..setup.shape.tasks].iter().all(|task| task.status.is_resolved())
+}
+
+/// Two handlers work on the same task: one of them has lost its claim and has not noticed. Excluded is that both are
+/// owners, not that both work.
+pub fn concurrent_execution(setup: &Setup, state: &State) -> bool {
+    let runs = &state.runs[..setup.shape.runs];
+    runs.iter()
+        .enumerate()
+        .any(|(i, a)| a.phase.is_at_work() && runs[..i].iter().any(|b| b.phase.is_at_work() && a.task == b.task))
+}
+
+/// Some task has this status.
+pub fn some_task_is(setup: &Setup, state: &State, status: Status) -> bool {
+    state.tasks[..setup.shape.tasks].iter().any(|task| task.status == status)
+}
+
+/// Some task was ended for this reason.
+pub fn some_task_because(setup: &Setup, state: &State, reason: Reason) -> bool {
+    state.tasks[..setup.shape.tasks].iter().any(|task| task.reason == Some(reason))
+}

@@ -1,0 +1,339 @@
+//! The state of the lease design: rows, effect journals, the third party, the runs, the sweeper and the person.
+//!
+//! It has no time in it. In the free worlds time is nondeterminism (a lease *may* end); stories put a clock beside it.
+
+use leaseproof_rules::{Answer, Entry, Reason, Row, Signal, Status};
+
+use crate::bits::{Coder, Field};
+
+/// Tasks at most.
+pub const MAX_TASKS: usize = 4;
+/// Slots at most, over all executors.
+pub const MAX_RUNS: usize = 16;
+/// Epochs, and so execution tokens, are below this.
+pub const MAX_EPOCH: u8 = 32;
+pub(crate) const EPOCH_BITS: u32 = 5;
+
+/// A task: its row, its effect's journal entry, and what the third party knows of the effect.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Task {
+    /// The row's status.
+    pub status: Status,
+    /// The row's epoch.
+    pub epoch: u8,
+    /// Claimable, and its due time has come.
+    pub due: bool,
+    /// RUNNING, and the lease has ended.
+    pub expired: bool,
+    /// RUNNING, and over the expected time.
+    pub overrun: bool,
+    /// Failed attempts recorded.
+    pub attempts: u8,
+    /// Lost owners recorded.
+    pub interruptions: u8,
+    /// The journal entry of its effect.
+    pub journal: Option<Entry>,
+    /// Why it is in WAIT_MANUAL or was given up.
+    pub reason: Option<Reason>,
+    /// Ghost: the row's epoch when a person last decided, 0 before. Runs with an epoch up to this one were claimed
+    /// before the decision.
+    pub decided: u8,
+    /// How often the effect has happened. Saturates at [`State::LEDGER_MAX`].
+    pub ledger: u8,
+    /// The newest execution token that the third party has seen.
+    pub fence: u8,
+    /// Calls under way to the third party: the bit of a call is its token. They outlive their sender.
+    pub calls: u32,
+}
+
+impl Task {
+    /// As enqueued.
+    pub const NEW: Task = Task {
+        status: Status::Pending,
+        epoch: 0,
+        due: true,
+        expired: false,
+        overrun: false,
+        attempts: 0,
+        interruptions: 0,
+        journal: None,
+        reason: None,
+        decided: 0,
+        ledger: 0,
+        fence: 0,
+        calls: 0,
+    };
+
+    /// What the database knows of the row when it judges a write.
+    pub fn row(&self) -> Row {
+        Row {
+            status: self.status,
+            epoch: u64::from(self.epoch),
+            due: self.due,
+            lease_live: !self.expired,
+            owner_superseded: false,
+            overrun: self.overrun,
+        }
+    }
+
+    fn code(&mut self, c: &mut impl Coder) {
+        c.field(&mut self.status);
+        c.small(&mut self.epoch, EPOCH_BITS);
+        c.field(&mut self.due);
+        c.field(&mut self.expired);
+        c.field(&mut self.overrun);
+        c.small(&mut self.attempts, 4);
+        c.small(&mut self.interruptions, 4);
+        c.field(&mut self.journal);
+        c.field(&mut self.reason);
+        c.small(&mut self.decided, EPOCH_BITS);
+        c.small(&mut self.ledger, 2);
+        c.small(&mut self.fence, EPOCH_BITS);
+        c.bits(&mut self.calls, 32);
+    }
+}
+
+/// Where a run is in the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Phase {
+    /// The slot is free.
+    Idle = 0,
+    /// It has read a candidate; the epoch is the one it read.
+    Claiming = 1,
+    /// Works towards its outside call.
+    Working = 2,
+    /// Works towards an outside call of which only a person can say whether it may be made.
+    Doomed = 3,
+    /// Is to journal the intent.
+    Intending = 4,
+    /// Is to make the call.
+    Calling = 5,
+    /// Has made the call and waits for the reply.
+    Waiting = 6,
+    /// Is to journal the outcome.
+    Recording = 7,
+    /// Works, with no call ahead.
+    Finishing = 8,
+    /// Is to report success.
+    Completing = 9,
+    /// Has failed with an error that may be retried, and is to say so.
+    Failing = 10,
+    /// Has failed with an error that is never retried, and is to say so.
+    FailingBad = 11,
+    /// Has failed without knowing whether its call was done.
+    Unsure = 12,
+}
+
+impl Phase {
+    /// Every phase.
+    pub const ALL: [Phase; 13] = [
+        Phase::Idle,
+        Phase::Claiming,
+        Phase::Working,
+        Phase::Doomed,
+        Phase::Intending,
+        Phase::Calling,
+        Phase::Waiting,
+        Phase::Recording,
+        Phase::Finishing,
+        Phase::Completing,
+        Phase::Failing,
+        Phase::FailingBad,
+        Phase::Unsure,
+    ];
+
+    /// Whether a handler is running: it holds, or believes that it holds, a claim.
+    pub const fn is_executing(self) -> bool {
+        !matches!(self, Phase::Idle | Phase::Claiming)
+    }
+
+    /// Whether the handler still has something to do, as against a run that has ended and reports.
+    pub const fn is_at_work(self) -> bool {
+        self.is_executing() && !matches!(self, Phase::Completing)
+    }
+}
+
+impl Field for Phase {
+    const WIDTH: u32 = 4;
+    #[inline]
+    fn to_bits(self) -> u32 {
+        self as u32
+    }
+    #[inline]
+    fn from_bits(bits: u32) -> Phase {
+        Phase::ALL[bits as usize]
+    }
+}
+
+/// What happens in one slot of an executor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Run {
+    /// Where it is.
+    pub phase: Phase,
+    /// Index of its task; 0 if idle.
+    pub task: u8,
+    /// The epoch of its claim; 0 if idle.
+    pub epoch: u8,
+    /// What the third party answered about the unknown call.
+    pub answer: Option<Answer>,
+}
+
+impl Run {
+    /// Nothing to do.
+    pub const IDLE: Run = Run { phase: Phase::Idle, task: 0, epoch: 0, answer: None };
+
+    fn code(&mut self, c: &mut impl Coder) {
+        c.field(&mut self.phase);
+        c.small(&mut self.task, 2);
+        c.small(&mut self.epoch, EPOCH_BITS);
+        c.field(&mut self.answer);
+    }
+}
+
+/// What a sweeper has read of a task and acts on, however old it has become.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Seen {
+    /// Why the task was picked; `None`: nothing is remembered of it.
+    pub signal: Option<Picked>,
+    /// The row's epoch when it was read.
+    pub epoch: u8,
+    /// The journal had an intent without an outcome.
+    pub intent: bool,
+    /// What the third party has answered since.
+    pub answer: Option<Answer>,
+}
+
+/// Why the sweeper picks a task.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Picked {
+    /// The lease had ended.
+    Expired = 0,
+    /// The lease was live, the run over its expected time.
+    Overrun = 1,
+}
+
+impl Picked {
+    /// As the rules call it.
+    pub const fn signal(self) -> Signal {
+        match self {
+            Picked::Expired => Signal::LeaseExpired,
+            Picked::Overrun => Signal::Beating,
+        }
+    }
+}
+
+impl Field for Option<Picked> {
+    const WIDTH: u32 = 2;
+    #[inline]
+    fn to_bits(self) -> u32 {
+        self.map_or(0, |picked| picked as u32 + 1)
+    }
+    #[inline]
+    fn from_bits(bits: u32) -> Option<Picked> {
+        [None, Some(Picked::Expired), Some(Picked::Overrun)][bits as usize]
+    }
+}
+
+impl Seen {
+    /// Nothing remembered.
+    pub const NOTHING: Seen = Seen { signal: None, epoch: 0, intent: false, answer: None };
+
+    fn code(&mut self, c: &mut impl Coder) {
+        c.field(&mut self.signal);
+        c.small(&mut self.epoch, EPOCH_BITS);
+        c.field(&mut self.intent);
+        c.field(&mut self.answer);
+    }
+}
+
+/// What a person at the desk is looking at.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Desk {
+    /// A task is open.
+    pub open: bool,
+    /// Its index.
+    pub task: u8,
+    /// The row's epoch when it was read.
+    pub epoch: u8,
+}
+
+impl Desk {
+    /// Looks at nothing.
+    pub const EMPTY: Desk = Desk { open: false, task: 0, epoch: 0 };
+}
+
+/// How many tasks and slots of the arrays are in use.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shape {
+    /// Up to [`MAX_TASKS`].
+    pub tasks: usize,
+    /// Up to [`MAX_RUNS`].
+    pub runs: usize,
+}
+
+/// Everything but time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct State {
+    /// By index; entries beyond the world's tasks stay as new.
+    pub tasks: [Task; MAX_TASKS],
+    /// By slot; entries beyond the world's slots stay idle.
+    pub runs: [Run; MAX_RUNS],
+    /// By task.
+    pub seen: [Seen; MAX_TASKS],
+    /// The person's.
+    pub desk: Desk,
+    /// Ghost: how often a person let a task run again.
+    pub reruns: u8,
+    /// Ghost: no fault happens from now on.
+    pub calm: bool,
+    /// Ghost: the properties violated so far, one bit each by the discriminant of `Property`.
+    pub bad: u8,
+    /// Ghost: refused completions, kept as evidence. Stays 0 in the free worlds.
+    pub late: u8,
+}
+
+impl State {
+    /// Where the ledger stops counting: this often, or more.
+    pub const LEDGER_MAX: u8 = 3;
+    /// Where late results stop counting.
+    pub const LATE_MAX: u8 = 15;
+
+    /// Everything is new and idle.
+    pub const NEW: State = State {
+        tasks: [Task::NEW; MAX_TASKS],
+        runs: [Run::IDLE; MAX_RUNS],
+        seen: [Seen::NOTHING; MAX_TASKS],
+        desk: Desk::EMPTY,
+        reruns: 0,
+        calm: false,
+        bad: 0,
+        late: 0,
+    };
+
+    pub(crate) fn code(&mut self, shape: Shape, c: &mut impl Coder) {
+        for task in &mut self.tasks[..shape.tasks] {
+            task.code(c);
+        }
+        for run in &mut self.runs[..shape.runs] {
+            run.code(c);
+        }
+        for seen in &mut self.seen[..shape.tasks] {
+            seen.code(c);
+        }
+        c.field(&mut self.desk.open);
+        c.small(&mut self.desk.task, 2);
+        c.small(&mut self.desk.epoch, EPOCH_BITS);
+        c.small(&mut self.reruns, 3);
+        c.field(&mut self.calm);
+        c.small(&mut self.bad, 8);
+        c.small(&mut self.late, 4);
+    }
+
+    /// Whether a task's current claim is held by a run that still renews it.
+    pub fn is_renewed(&self, task: usize) -> bool {
+        let epoch = self.tasks[task].epoch;
+        self.runs.iter().any(|run| run.phase.is_executing() && usize::from(run.task) == task && run.epoch == epoch)
+    }
+}

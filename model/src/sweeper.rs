@@ -1,0 +1,60 @@
+//! The sweeper: reads, decides on what it has read, and writes by compare-and-set, each in its own step.
+
+use leaseproof_rules::{Decision, Entry, Observation, Status, UnknownEffect, Verb, decide_under};
+
+use crate::database::Request;
+use crate::state::{Picked, Seen, State};
+use crate::world::Setup;
+
+/// What the sweeper does next about a task it has read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Next {
+    /// Leave it for now.
+    Forget,
+    /// Ask the third party.
+    Query,
+    /// Take it back or hand it to a person.
+    Write(Request),
+}
+
+/// What the sweeper would read of this task now; `None` if it is not one to look at.
+pub fn read(state: &State, index: usize) -> Option<Seen> {
+    let task = &state.tasks[index];
+    if task.status != Status::Running {
+        return None;
+    }
+    let picked = match (task.expired, task.overrun) {
+        (true, _) => Picked::Expired,
+        (false, true) => Picked::Overrun,
+        (false, false) => return None,
+    };
+    let intent = task.journal == Some(Entry::Intent);
+    Some(Seen { signal: Some(picked), epoch: task.epoch, intent, answer: None })
+}
+
+/// What follows from what was read. The budgets are taken from the row: they do not change without the epoch, and with
+/// another epoch the write is refused.
+pub fn next(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Next {
+    let Some(picked) = seen.signal else { return Next::Forget };
+    let row = &state.tasks[index];
+    let over_ms = setup.policy.expected_run_ms.map_or(0, |expected| expected.saturating_add(1));
+    let observation = Observation {
+        signal: picked.signal(),
+        running_ms: if picked == Picked::Overrun { over_ms } else { 0 },
+        attempts: u32::from(row.attempts),
+        interruptions: u32::from(row.interruptions),
+        unknown: setup.effects[index].filter(|_| seen.intent).map(|rule| UnknownEffect { rule, answer: seen.answer }),
+    };
+    let write =
+        |verb, to, learnt, reason| Next::Write(Request { task: index, verb, to, epoch: seen.epoch, learnt, reason });
+    match decide_under(&setup.policy, &observation, setup.guards) {
+        Decision::Wait => Next::Forget,
+        Decision::Ask => Next::Query,
+        Decision::Requeue { delay_ms: 0, learnt } => write(Verb::Requeue, Status::Pending, learnt, None),
+        Decision::Requeue { learnt, .. } => write(Verb::Requeue, Status::RetryWait, learnt, None),
+        // The sweeper's table has no edge to FAIL: a lost owner proves nothing of the work.
+        Decision::Escalate(reason) | Decision::Fail(reason) => {
+            write(Verb::Escalate, Status::WaitManual, None, Some(reason))
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a world is made of: how many tasks and executors, the rules in force, what may go wrong.
+
+use leaseproof_rules::{Backoff, EffectRule, Guards, Instruments, OnExhausted, OnUnknown, Policy};
+
+use crate::state::{MAX_EPOCH, MAX_TASKS, Shape};
+
+/// What the protocol needs to know, in the free worlds and in stories alike.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// How many tasks and slots there are.
+    pub shape: Shape,
+    /// The policy of every task.
+    pub policy: Policy,
+    /// The guards in force.
+    pub guards: Guards,
+    /// By task: how its outside call is declared, if it makes one.
+    pub effects: [Option<EffectRule>; MAX_TASKS],
+    /// A delayed task becomes due when the clock says so, not at once.
+    pub timed: bool,
+}
+
+/// Which ends a handler may choose, besides success.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ends {
+    /// An error that may be retried, at any moment of the work.
+    pub error: bool,
+    /// An error that is never retried.
+    pub bad_input: bool,
+    /// It may hang, at any moment of the work, for ever.
+    pub hang: bool,
+}
+
+/// What may go wrong around the processes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Faults {
+    /// An executor dies, or stops itself. It is there again at once, as a new incarnation that knows nothing.
+    pub crash: bool,
+    /// A request is lost.
+    pub lost_request: bool,
+    /// A reply is lost.
+    pub lost_reply: bool,
+    /// Faults are unbounded in number but come to an end some day. Needed for liveness: a system that loses every
+    /// message for ever resolves nothing. Doubles the states.
+    pub calm_some_day: bool,
+}
+
+impl Default for Faults {
+    /// All of them.
+    fn default() -> Faults {
+        Faults { crash: true, lost_request: true, lost_reply: true, calm_some_day: true }
+    }
+}
+
+/// A free world: the protocol without a clock. Leases end, processes stand still and messages are late as it pleases
+/// the checker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct World {
+    /// Its name in reports, e.g. `1 task × 3 executors`.
+    pub name: String,
+    /// The protocol's parameters.
+    pub setup: Setup,
+    /// How handlers may end.
+    pub ends: Ends,
+    /// What may go wrong.
+    pub faults: Faults,
+    /// How often a person lets a task run again. `None`: nobody is at the desk.
+    pub reruns: Option<u8>,
+}
+
+/// A world that can not be built.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WorldError {
+    /// More than the state has room for.
+    #[error(
+        "{tasks} tasks and {executors} executors; accepted: 1 to {max_tasks} tasks, 1 to {max_executors} executors"
+    )]
+    Size {
+        /// Asked for.
+        tasks: usize,
+        /// Asked for.
+        executors: usize,
+        /// Accepted.
+        max_tasks: usize,
+        /// Accepted.
+        max_executors: usize,
+    },
+    /// The budgets allow more claims than there are epochs.
+    #[error("the budgets allow epoch {needed}; accepted: below {MAX_EPOCH}")]
+    Epochs {
+        /// The highest epoch that can be reached.
+        needed: u32,
+    },
+}
+
+/// Tasks of a free world at most.
+pub const FREE_TASKS: usize = 2;
+/// Executors of a free world at most; each has one slot.
+pub const FREE_RUNS: usize = 3;
+
+impl World {
+    /// A world of the lease design with all guards, no outside effect, handlers that succeed, all faults, nobody at
+    /// the desk, and one retry and one reclaim before a person is asked.
+    ///
+    /// # Errors
+    /// More tasks or executors than a free world has room for.
+    pub fn lease(tasks: usize, executors: usize) -> Result<World, WorldError> {
+        if !(1..=FREE_TASKS).contains(&tasks) || !(1..=FREE_RUNS).contains(&executors) {
+            return Err(WorldError::Size { tasks, executors, max_tasks: FREE_TASKS, max_executors: FREE_RUNS });
+        }
+        let policy = Policy {
+            max_attempts: 2,
+            max_interruptions: 1,
+            backoff: Backoff { base_ms: 1_000, factor: 1, max_ms: 1_000 },
+            expected_run_ms: None,
+            ..Policy::default()
+        };
+        let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+        Ok(World {
+            name: format!("{} × {}", plural(tasks, "task"), plural(executors, "executor")),
+            setup: Setup {
+                shape: Shape { tasks, runs: executors },
+                policy,
+                guards: Guards::ALL,
+                effects: [None; MAX_TASKS],
+                timed: false,
+            },
+            ends: Ends::default(),
+            faults: Faults::default(),
+            reruns: None,
+        })
+    }
+
+    /// Every task makes one outside call, declared like this.
+    pub fn effect(mut self, instruments: Instruments, on_unknown: OnUnknown) -> World {
+        let rule = EffectRule { instruments, on_unknown };
+        for effect in &mut self.setup.effects[..self.setup.shape.tasks] {
+            *effect = Some(rule);
+        }
+        let mut words = Vec::new();
+        for (has, word) in [
+            (instruments.idempotency_key, "key"),
+            (instruments.status_query, "query"),
+            (instruments.execution_token, "token"),
+        ] {
+            words.extend(has.then_some(word));
+        }
+        words.push(match on_unknown {
+            OnUnknown::Escalate => "else escalate",
+            OnUnknown::Repeat => "else repeat",
+            OnUnknown::Skip => "else skip",
+        });
+        self.name += &format!(", a call ({})", words.join(", "));
+        self
+    }
+
+    /// Handlers may end with an error that may be retried.
+    pub fn errors(mut self) -> World {
+        self.ends.error = true;
+        self.name += ", errors";
+        self
+    }
+
+    /// Handlers may meet bad input.
+    pub fn bad_input(mut self) -> World {
+        self.ends.bad_input = true;
+        self.name += ", bad input";
+        self
+    }
+
+    /// Handlers may hang; a bound on the run time is set.
+    pub fn hangs(mut self) -> World {
+        self.ends.hang = true;
+        self.setup.policy.expected_run_ms = Some(60_000);
+        self.name += ", hangs";
+        self
+    }
+
+    /// A person is at the desk, and lets tasks run again this often.
+    pub fn reruns(mut self, reruns: u8) -> World {
+        self.reruns = Some(reruns);
+        self.name += &format!(", a person ({reruns} reruns)");
+        self
+    }
+
+    /// The two budgets.
+    pub fn budgets(mut self, max_attempts: u32, max_interruptions: u32) -> World {
+        self.setup.policy.max_attempts = max_attempts;
+        self.setup.policy.max_interruptions = max_interruptions;
+        self.name += &format!(", budgets {max_attempts}/{max_interruptions}");
+        self
+    }
+
+    /// Exhausted attempts end in FAIL.
+    pub fn fail_when_exhausted(mut self) -> World {
+        self.setup.policy.on_exhausted = OnExhausted::Fail;
+        self.name += ", then FAIL";
+        self
+    }
+
+    /// What may go wrong.
+    pub fn faults(mut self, faults: Faults) -> World {
+        self.faults = faults;
+        self
+    }
+
+    /// The guards in force.
+    pub fn guards(mut self, guards: Guards) -> World {
+        self.setup.guards = guards;
+        self
+    }
+
+    /// Checks that every epoch that can be reached fits the state.
+    ///
+    /// # Errors
+    /// The budgets allow too many claims.
+    pub fn validate(&self) -> Result<(), WorldError> {
+        let policy = &self.setup.policy;
+        // Each run is a claim and an end; a rerun is one more step and gives both budgets back. Blind claims (an ablation) can add
+        // one for every executor and run.
+        let runs = policy.max_attempts.saturating_add(policy.max_interruptions);
+        let lives = u32::from(self.reruns.unwrap_or(0)) + 1;
+        let blind = if self.setup.guards.has(leaseproof_rules::Guard::CasAtClaim) { 1 } else { 2 };
+        let needed = runs.saturating_mul(2).saturating_add(1).saturating_mul(lives).saturating_mul(blind);
+        if needed >= u32::from(MAX_EPOCH) { Err(WorldError::Epochs { needed }) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,234 @@
+//! The arguments, as people type them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Which RUNNING tasks may a system re-run by itself after a worker died, and which must go to a person?
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Examples:\n  \
+        leaseproof matrix\n  \
+        leaseproof replay scenarios/stories/batch-oom.toml --seed 7\n  \
+        leaseproof check --without fence_complete\n  \
+        leaseproof queue enqueue --kind shell --payload '{\"command\":\"echo hello\"}'\n\n\
+        Exit codes: 0 it holds, 1 violated, 2 bad input, 3 internal error."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run every story on the model and on the real code, and compare the verdicts.
+    Matrix(MatrixArgs),
+    /// Run one story and draw it, one lane a node.
+    Replay(ReplayArgs),
+    /// Check the model: all properties in all worlds, or without one guard.
+    Check(CheckArgs),
+    /// Use the queue: SQLite file by default, PostgreSQL with --url.
+    Queue(QueueArgs),
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  leaseproof matrix\n  leaseproof matrix --seeds 500 --json")]
+pub struct MatrixArgs {
+    /// Simulated runs a story: seeds 0 to N-1.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+    /// Threads; 0 takes one a core.
+    #[arg(long, default_value_t = 0)]
+    pub jobs: usize,
+    /// Only stories whose name contains this.
+    #[arg(long)]
+    pub only: Option<String>,
+    /// Print an array of objects instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Rung {
+    /// All interleavings, on the model.
+    Model,
+    /// The real queue and driver, in the simulation.
+    Sim,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    leaseproof replay scenarios/stories/zombie-calls-late.toml\n  \
+    leaseproof replay scenarios/stories/batch-oom.toml --seed 7 --trace run.jsonl\n  \
+    leaseproof replay scenarios/stories/crash-around-the-call.toml --seeds 200\n  \
+    leaseproof replay scenarios/ablations/fence-complete.toml --on model")]
+pub struct ReplayArgs {
+    /// The story file.
+    pub file: PathBuf,
+    /// Where to run it.
+    #[arg(long, value_enum, default_value = "sim")]
+    pub on: Rung,
+    /// The seed of the run to draw.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Run this many seeds, from --seed on, and tell how often each verdict came out; draws the first run of the worst.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: Option<u64>,
+    /// Write the run's trace here, as JSON lines.
+    #[arg(long)]
+    pub trace: Option<PathBuf>,
+    /// Print one object instead of the lanes.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    leaseproof check\n  \
+    leaseproof check --without cas_at_claim\n  \
+    leaseproof check --ablations --json")]
+pub struct CheckArgs {
+    /// Switch one guard off and see what breaks.
+    #[arg(long, value_name = "GUARD", conflicts_with = "ablations")]
+    pub without: Option<String>,
+    /// The same for every guard, one after the other.
+    #[arg(long)]
+    pub ablations: bool,
+    /// Print an array of objects instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    leaseproof queue migrate\n  \
+    leaseproof queue enqueue --kind shell --payload '{\"command\":\"echo hello\"}'\n  \
+    leaseproof queue work --until-empty\n  \
+    leaseproof queue --url postgres://postgres@127.0.0.1/postgres list --status WAIT_MANUAL\n  \
+    leaseproof queue resolve 7 --rerun --by alice --why 'checked with the bank: not charged' --effect charge=not-done")]
+pub struct QueueArgs {
+    /// The database: sqlite:FILE or postgres://….
+    #[arg(long, global = true, env = "LEASEPROOF_URL", default_value = "sqlite:leaseproof.db")]
+    pub url: String,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: QueueCommand,
+}
+
+#[derive(Subcommand)]
+pub enum QueueCommand {
+    /// Create or update the tables.
+    Migrate,
+    /// Add a task.
+    Enqueue(EnqueueArgs),
+    /// Work on tasks of kind `shell`: the payload's `command` runs under sh. Also sweeps.
+    Work(WorkArgs),
+    /// Look once for tasks whose owner is lost or whose run is far over its time.
+    Sweep,
+    /// List tasks.
+    List(ListArgs),
+    /// Show a task with its whole record.
+    Show {
+        /// The task's id.
+        id: i64,
+    },
+    /// Decide about a task that waits for a person.
+    Resolve(ResolveArgs),
+}
+
+#[derive(Args)]
+pub struct EnqueueArgs {
+    /// Which handler runs it.
+    #[arg(long, default_value = "shell")]
+    pub kind: String,
+    /// JSON for the handler; `-` reads standard input.
+    #[arg(long, default_value = "{}")]
+    pub payload: String,
+    /// How long a claim lives without a heartbeat: "250ms", "30s", "5m", "2h" (database's clock).
+    #[arg(long, default_value = "30s")]
+    pub lease: String,
+    /// How often the worker renews (its monotonic clock).
+    #[arg(long, default_value = "10s")]
+    pub heartbeat: String,
+    /// Failed runs before a person is asked.
+    #[arg(long, default_value_t = 3)]
+    pub max_attempts: u32,
+    /// Lost workers before a person is asked; 0 asks at the first.
+    #[arg(long, default_value_t = 3)]
+    pub max_interruptions: u32,
+    /// Delay after the first failure; doubles with each.
+    #[arg(long, default_value = "1s")]
+    pub retry_delay: String,
+    /// Longer than this, a person looks at it (database's clock).
+    #[arg(long)]
+    pub expected_run: Option<String>,
+}
+
+#[derive(Args)]
+pub struct WorkArgs {
+    /// Tasks at once.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub slots: u32,
+    /// Stop as soon as nothing is due or running.
+    #[arg(long)]
+    pub until_empty: bool,
+    /// An explicit boot id instead of a random one; must never have been used.
+    #[arg(long)]
+    pub boot_id: Option<String>,
+    /// The instance slot: a worker that takes it over declares the one before it dead.
+    #[arg(long)]
+    pub slot_name: Option<String>,
+    /// How often an idle worker looks for tasks.
+    #[arg(long, default_value = "1s")]
+    pub poll: String,
+    /// How often it sweeps.
+    #[arg(long, default_value = "5s")]
+    pub sweep: String,
+}
+
+#[derive(Args)]
+pub struct ListArgs {
+    /// Only tasks with this status.
+    #[arg(long)]
+    pub status: Option<String>,
+    /// Only tasks of this kind.
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// At most this many, newest first.
+    #[arg(long, default_value_t = 50)]
+    pub limit: u32,
+}
+
+#[derive(Args)]
+#[command(group = clap::ArgGroup::new("decision").required(true).args(["rerun", "fail", "succeed"]))]
+pub struct ResolveArgs {
+    /// The task's id.
+    pub id: i64,
+    /// Run it again.
+    #[arg(long)]
+    pub rerun: bool,
+    /// It has failed.
+    #[arg(long)]
+    pub fail: bool,
+    /// It has succeeded.
+    #[arg(long)]
+    pub succeed: bool,
+    /// Who decides.
+    #[arg(long)]
+    pub by: String,
+    /// Why.
+    #[arg(long)]
+    pub why: String,
+    /// With --rerun: a file with the corrected payload.
+    #[arg(long, requires = "rerun")]
+    pub input: Option<PathBuf>,
+    /// With --rerun, for every effect whose outcome is unknown: what you found out, KEY=done or KEY=not-done.
+    #[arg(long = "effect", value_name = "KEY=done|not-done", requires = "rerun")]
+    pub effects: Vec<String>,
+    /// Refuse if the task's epoch is no longer this one; default: the one it has now.
+    #[arg(long)]
+    pub epoch: Option<u64>,
+}

@@ -1,0 +1,159 @@
+//! A run as lanes: one lane a node, virtual time down the side.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+
+/// How an event is coloured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tone {
+    Plain,
+    /// The work, or a decision, goes through.
+    Good,
+    /// A write is refused, a reply does not come.
+    Dim,
+    /// Somebody has to look.
+    Bad,
+    /// The story does this on purpose.
+    Fault,
+}
+
+/// What an event does to its node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    Up,
+    Down,
+    Paused,
+}
+
+/// One line of the picture.
+pub struct Beat {
+    /// Virtual time in ms.
+    pub at_ms: u64,
+    /// Index of the lane.
+    pub lane: usize,
+    pub text: String,
+    pub tone: Tone,
+    /// The node's state from here on, if it changes.
+    pub life: Option<Life>,
+}
+
+const TIME: usize = 10;
+const NARROWEST: usize = 18;
+
+/// Draws the beats, in the given order, within `width` columns as far as the lanes allow.
+pub fn draw(lanes: &[String], beats: &[Beat], width: usize) -> String {
+    let each = (width.saturating_sub(TIME) / lanes.len().max(1)).max(NARROWEST);
+    let mut out = format!("{:>TIME$}", "time ");
+    for lane in lanes {
+        let _ = write!(out, "{}{lane:<each$}{}", bold().render(), bold().render_reset());
+    }
+    trim(&mut out);
+    let mut life = vec![Life::Up; lanes.len()];
+    let mut last = None;
+    for beat in beats {
+        let stamp = match last {
+            Some(at) if at == beat.at_ms => String::new(),
+            _ => format!("{}.{:03}s", beat.at_ms / 1_000, beat.at_ms % 1_000),
+        };
+        last = Some(beat.at_ms);
+        for (row, piece) in wrap(&beat.text, each - 3).into_iter().enumerate() {
+            let _ = write!(out, "{:>width$} ", if row == 0 { stamp.as_str() } else { "" }, width = TIME - 1);
+            for (lane, state) in life.iter().enumerate() {
+                if lane == beat.lane {
+                    let style = style(beat.tone);
+                    let mark = if row == 0 { "●" } else { line(*state) };
+                    let _ = write!(out, "{}{mark} {piece:<w$}{} ", style.render(), style.render_reset(), w = each - 3);
+                } else {
+                    let _ = write!(out, "{:<each$}", line(*state));
+                }
+            }
+            trim(&mut out);
+        }
+        if let Some(state) = beat.life {
+            life[beat.lane] = state;
+        }
+    }
+    out
+}
+
+/// What stands for a node that does nothing.
+fn line(life: Life) -> &'static str {
+    match life {
+        Life::Up => "│",
+        Life::Paused => "┊",
+        Life::Down => " ",
+    }
+}
+
+fn trim(out: &mut String) {
+    out.truncate(out.trim_end_matches(' ').len());
+    out.push('\n');
+}
+
+/// Breaks a text at spaces into pieces of at most `width` characters; a longer word stands alone and is cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let word: String = word.chars().take(width).collect();
+        match pieces.last_mut() {
+            Some(piece) if piece.chars().count() + 1 + word.chars().count() <= width => {
+                piece.push(' ');
+                piece.push_str(&word);
+            }
+            _ => pieces.push(word),
+        }
+    }
+    pieces
+}
+
+fn bold() -> Style {
+    Style::new().bold()
+}
+
+/// The colours of the command's output.
+pub fn style(tone: Tone) -> Style {
+    match tone {
+        Tone::Plain => Style::new(),
+        Tone::Good => AnsiColor::Green.on_default(),
+        Tone::Dim => Style::new().dimmed(),
+        Tone::Bad => AnsiColor::Red.on_default().bold(),
+        Tone::Fault => AnsiColor::Yellow.on_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat(at_ms: u64, lane: usize, text: &str, life: Option<Life>) -> Beat {
+        Beat { at_ms, lane, text: text.to_owned(), tone: Tone::Plain, life }
+    }
+
+    #[test]
+    fn a_dead_node_has_no_line_and_a_paused_one_a_broken_line() {
+        let lanes = ["w1".to_owned(), "w2".to_owned()];
+        let beats = [
+            beat(0, 0, "claim t1", None),
+            beat(12_000, 0, "crash", Some(Life::Down)),
+            beat(12_000, 1, "pause", Some(Life::Paused)),
+            beat(45_250, 0, "start", Some(Life::Up)),
+        ];
+        let picture = draw(&lanes, &beats, 60);
+        let plain = anstream::adapter::strip_str(&picture).to_string();
+        assert_eq!(
+            plain,
+            "    time w1                       w2\n   \
+                0.000s ● claim t1               │\n  \
+                12.000s ● crash                  │\n            \
+                                        ● pause\n  \
+                45.250s ● start                  ┊\n"
+        );
+    }
+
+    #[test]
+    fn a_long_text_goes_on_in_its_lane() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("incomprehensibilities", 7), ["incompr"]);
+    }
+}
