@@ -1,6 +1,6 @@
 //! The database: applies writes as [`judge`] says, and keeps journal, budgets and ghosts.
 
-use leaseproof_rules::{Actor, Entry, Judgement, Reason, Status, Verb, Write, judge};
+use leaseproof_rules::{Actor, Decision, Entry, Judgement, Reason, Status, Verb, Write, judge};
 
 use crate::properties;
 use crate::state::State;
@@ -21,18 +21,37 @@ pub struct Request {
     pub learnt: Option<Entry>,
     /// Why the task is given up or handed to a person.
     pub reason: Option<Reason>,
+    /// How long RETRY_WAIT lasts, in ms.
+    pub delay_ms: u32,
 }
 
 impl Request {
+    /// What a decision asks for: back to the queue by `requeue`, or out of it by `hand_over`. `None`: no write follows.
+    ///
+    /// The sweeper has no edge to FAIL, and [`leaseproof_rules::decide`] gives it none: a lost owner proves nothing of the work.
+    pub fn of_decision(task: usize, epoch: u8, decision: Decision, requeue: Verb, hand_over: Verb) -> Option<Request> {
+        let plain = |verb, to| Request::plain(task, verb, to, epoch);
+        match decision {
+            Decision::Wait | Decision::Ask => None,
+            Decision::Requeue { delay_ms, learnt } => {
+                let to = if delay_ms == 0 { Status::Pending } else { Status::RetryWait };
+                let delay_ms = u32::try_from(delay_ms).unwrap_or(u32::MAX);
+                Some(Request { learnt, delay_ms, ..plain(requeue, to) })
+            }
+            Decision::Escalate(reason) => Some(Request { reason: Some(reason), ..plain(hand_over, Status::WaitManual) }),
+            Decision::Fail(reason) => Some(Request { reason: Some(reason), ..plain(hand_over, Status::Fail) }),
+        }
+    }
+
     /// A write that carries nothing but its epoch.
     pub fn plain(task: usize, verb: Verb, to: Status, epoch: u8) -> Request {
-        Request { task, verb, to, epoch, learnt: None, reason: None }
+        Request { task, verb, to, epoch, learnt: None, reason: None, delay_ms: 0 }
     }
 }
 
 /// Commits or refuses a write.
 pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
-    let Request { task: index, verb, to, epoch, learnt, reason } = request;
+    let Request { task: index, verb, to, epoch, learnt, reason, .. } = request;
     let before = state.tasks[index];
     let write = Write { verb, to, epoch: u64::from(epoch) };
     let judgement = judge(before.row(), write, setup.guards);

@@ -109,15 +109,11 @@ fn after_failure(setup: &Setup, state: &State, run: Run) -> Next {
         interruptions: u32::from(row.interruptions),
         unknown,
     };
-    let write =
-        |verb, to, learnt, reason| Next::Write(Request { task: index, verb, to, epoch: run.epoch, learnt, reason });
-    match decide_under(&setup.policy, &seen, setup.guards) {
-        Decision::Wait => Next::Wait,
-        Decision::Ask => Next::Query,
-        Decision::Requeue { delay_ms: 0, learnt } => write(Verb::Retry, Status::Pending, learnt, None),
-        Decision::Requeue { learnt, .. } => write(Verb::Retry, Status::RetryWait, learnt, None),
-        Decision::Escalate(reason) => write(Verb::GiveUp, Status::WaitManual, None, Some(reason)),
-        Decision::Fail(reason) => write(Verb::GiveUp, Status::Fail, None, Some(reason)),
+    let decision = decide_under(&setup.policy, &seen, setup.guards);
+    match Request::of_decision(index, run.epoch, decision, Verb::Retry, Verb::GiveUp) {
+        Some(request) => Next::Write(request),
+        None if decision == Decision::Ask => Next::Query,
+        None => Next::Wait,
     }
 }
 

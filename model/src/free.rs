@@ -371,9 +371,12 @@ impl Model for LeaseModel {
 /// The name of the witness that two handlers may work on one task, see [`properties::concurrent_execution`].
 pub const CONCURRENT_EXECUTION: &str = "concurrent_execution_is_reachable";
 
+/// A name, and the states it speaks of.
+pub type Witness = (String, Box<dyn Fn(&LeaseModel, &State) -> bool>);
+
 /// What must be reachable somewhere in the default worlds, so that nothing holds for want of a case.
-pub fn witnesses() -> Vec<(String, Box<dyn Fn(&LeaseModel, &State) -> bool>)> {
-    let mut all: Vec<(String, Box<dyn Fn(&LeaseModel, &State) -> bool>)> = vec![(
+pub fn witnesses() -> Vec<Witness> {
+    let mut all: Vec<Witness> = vec![(
         CONCURRENT_EXECUTION.to_owned(),
         Box::new(|model, state| properties::concurrent_execution(&model.world.setup, state)),
     )];

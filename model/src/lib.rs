@@ -1,3 +1,7 @@
+//! A model of the lease design over `leaseproof-rules`, and an exact checker for it.
+
+#![warn(clippy::unwrap_used)]
+
 mod bits;
 pub mod database;
 pub mod executor;
@@ -8,5 +12,7 @@ pub mod packed;
 pub mod person;
 pub mod properties;
 pub mod state;
+pub mod story;
 pub mod sweeper;
+pub mod trace;
 pub mod world;

@@ -43,7 +43,7 @@ pub fn call_is_pending(setup: &Setup, state: &State, index: usize) -> bool {
 
 /// The person decides about a task as it was read at `epoch`. With a re-run the truth about its call goes into the
 /// journal.
-pub fn decide(setup: &Setup, state: &mut State, index: usize, epoch: u8, act: Act) -> Judgement {
+pub fn decide(setup: &Setup, state: &mut State, index: usize, epoch: u8, act: Act) -> (Request, Judgement) {
     let (verb, to) = act.write();
     let task = &state.tasks[index];
     let truth = match (act, task.ledger > 0, task.journal) {
@@ -51,5 +51,6 @@ pub fn decide(setup: &Setup, state: &mut State, index: usize, epoch: u8, act: Ac
         (Act::Rerun, false, Some(Entry::Intent)) => Some(Entry::NotDone),
         _ => None,
     };
-    apply(setup, state, Request { task: index, verb, to, epoch, learnt: truth, reason: None })
+    let request = Request { learnt: truth, ..Request::plain(index, verb, to, epoch) };
+    (request, apply(setup, state, request))
 }

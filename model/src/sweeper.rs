@@ -45,16 +45,10 @@ pub fn next(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Next {
         interruptions: u32::from(row.interruptions),
         unknown: setup.effects[index].filter(|_| seen.intent).map(|rule| UnknownEffect { rule, answer: seen.answer }),
     };
-    let write =
-        |verb, to, learnt, reason| Next::Write(Request { task: index, verb, to, epoch: seen.epoch, learnt, reason });
-    match decide_under(&setup.policy, &observation, setup.guards) {
-        Decision::Wait => Next::Forget,
-        Decision::Ask => Next::Query,
-        Decision::Requeue { delay_ms: 0, learnt } => write(Verb::Requeue, Status::Pending, learnt, None),
-        Decision::Requeue { learnt, .. } => write(Verb::Requeue, Status::RetryWait, learnt, None),
-        // The sweeper's table has no edge to FAIL: a lost owner proves nothing of the work.
-        Decision::Escalate(reason) | Decision::Fail(reason) => {
-            write(Verb::Escalate, Status::WaitManual, None, Some(reason))
-        }
+    let decision = decide_under(&setup.policy, &observation, setup.guards);
+    match Request::of_decision(index, seen.epoch, decision, Verb::Requeue, Verb::Escalate) {
+        Some(request) => Next::Write(request),
+        None if decision == Decision::Ask => Next::Query,
+        None => Next::Forget,
     }
 }

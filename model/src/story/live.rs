@@ -178,7 +178,7 @@ pub(crate) struct SweeperClock {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Orphan {
     pub request: Request,
-    /// The slot it came from; claims would start a run there, if it lived.
+    /// It was the sweeper's; else an executor's.
     pub by_sweeper: bool,
 }
 
@@ -324,6 +324,7 @@ fn code_write(write: &mut Option<Request>, c: &mut impl Coder) {
     c.small(&mut request.epoch, EPOCH_BITS);
     c.field::<Option<Entry>>(&mut request.learnt);
     c.field::<Option<Reason>>(&mut request.reason);
+    c.bits(&mut request.delay_ms, 32);
     (request.task, request.verb) = (task.into(), Verb::ALL[usize::from(verb)]);
     *write = Some(request);
 }

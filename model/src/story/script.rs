@@ -179,12 +179,6 @@ impl Script {
         })
     }
 
-    /// The delay before the attempt after this many failures, in ticks.
-    pub fn retry_delay(&self, failures: u8) -> Ticks {
-        let ms = self.setup.policy.backoff.delay_ms(u32::from(failures));
-        Ticks::try_from(ms / self.tick_ms).unwrap_or(NEVER).min(NEVER / 4)
-    }
-
     /// The slots of an executor.
     pub fn slots(&self, executor: usize) -> std::ops::Range<usize> {
         self.first_slot[executor]..self.first_slot[executor + 1]

@@ -1,0 +1,11 @@
+//! Stories on the model: the same transition function with a clock beside it, all interleavings.
+
+mod act;
+mod act_sweeper;
+mod faults;
+mod live;
+mod outcome;
+mod play;
+mod script;
+
+pub use outcome::{StoryModelError, StoryOutcome, run_story, run_story_under};

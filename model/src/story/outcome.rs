@@ -1,0 +1,205 @@
+//! All endings of a story.
+
+use std::collections::BTreeMap;
+
+use leaseproof_rules::Guards;
+use leaseproof_scenarios::{Story, Verdict};
+use stateright::Model;
+
+use super::live::{Live, PackedLive};
+use super::play::{Play, Step};
+use super::script::Script;
+use crate::graph::{CheckError, ExploreError, Fair, Limits, TraceOf, explore};
+use crate::properties;
+use crate::trace::Trace;
+
+/// A story that the model can not play.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StoryModelError {
+    /// More of something than the state has room for.
+    #[error("{count} {what}; the model plays stories of at most {most}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// Accepted.
+        most: usize,
+    },
+    /// The budgets allow too many claims.
+    #[error("the budgets allow a task to reach epoch {epochs}; the model plays stories of at most {most}: lower max_attempts or max_interruptions")]
+    TooManyRuns {
+        /// Highest epoch.
+        epochs: u32,
+        /// Accepted.
+        most: u32,
+    },
+    /// The durations have too small a common measure.
+    #[error("the durations of the story measure in ticks of {tick_ms} ms, of which the horizon of {horizon_ms} ms has too many: use rounder durations")]
+    TooFine {
+        /// The tick.
+        tick_ms: u64,
+        /// The horizon.
+        horizon_ms: u64,
+    },
+    /// The search could not begin.
+    #[error(transparent)]
+    Explore(#[from] ExploreError),
+    /// A trace could not be rebuilt.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+}
+
+/// How a story can end, over all its interleavings.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StoryOutcome {
+    /// Every verdict that some interleaving ends in, each with a shortest one.
+    pub verdicts: BTreeMap<Verdict, Trace>,
+    /// States explored.
+    pub states: usize,
+    /// How often the effect of a task happens, at most, over tasks and endings. 3 stands for 3 or more. 0 if no task has
+    /// one.
+    pub effects_max: u32,
+    /// How often the effect of a task that has one happens, at least. Runs that end early, in a violation, do not count.
+    pub effects_min: u32,
+    /// How many late results are kept, at least.
+    pub late_results_min: u32,
+    /// How many late results are kept, at most.
+    pub late_results_max: u32,
+    /// How often a task is claimed, at most.
+    pub runs_max: u32,
+    /// From the first fault, or from the start if there is none, until every task is resolved, in ms: the longest over all
+    /// endings. `None` if some ending has an unresolved task.
+    pub recovered_within_ms: Option<u64>,
+    /// The search was cut at its limit: there may be other verdicts.
+    pub cut: bool,
+    /// Wall seconds.
+    pub seconds: f64,
+}
+
+/// States of a story that are explored at most.
+const MAX_STATES: usize = 5_000_000;
+
+/// Plays a story in every interleaving, under the guards that it names.
+///
+/// # Errors
+/// A story that is too large for the model.
+pub fn run_story(story: &Story) -> Result<StoryOutcome, StoryModelError> {
+    run_story_under(story, story.without.map_or(Guards::ALL, Guards::without))
+}
+
+/// [`run_story`] under other guards, e.g. an ablation's story with its guard back.
+///
+/// # Errors
+/// A story that is too large for the model.
+pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, StoryModelError> {
+    let model = StoryModel { script: Script::new(story, guards)? };
+    let graph = explore(&model, Limits { max_states: MAX_STATES })?;
+    let script = &model.script;
+    let setup = &script.setup;
+    let mut firsts = BTreeMap::new();
+    let mut outcome = StoryOutcome {
+        verdicts: BTreeMap::new(),
+        states: graph.stats().states,
+        effects_max: 0,
+        effects_min: u32::MAX,
+        late_results_min: u32::MAX,
+        late_results_max: 0,
+        runs_max: 0,
+        recovered_within_ms: Some(0),
+        cut: graph.stats().cut,
+        seconds: graph.stats().seconds,
+    };
+    for id in graph.ids().filter(|&id| graph.is_expanded(id) && graph.edges_of(id).next().is_none()) {
+        let live = graph.state(id).unpack(script);
+        let verdict = verdict(script, &live);
+        // Breadth first: the first is a shortest.
+        firsts.entry(verdict).or_insert(id);
+        let whole = !matches!(verdict, Verdict::Violated(_));
+        for (index, task) in live.core.tasks[..setup.shape.tasks].iter().enumerate() {
+            outcome.runs_max = outcome.runs_max.max(live.tasks[index].runs.into());
+            if setup.effects[index].is_some() {
+                outcome.effects_max = outcome.effects_max.max(task.ledger.into());
+                outcome.effects_min = outcome.effects_min.min(if whole { task.ledger.into() } else { u32::MAX });
+            }
+        }
+        outcome.late_results_max = outcome.late_results_max.max(live.core.late.into());
+        if whole {
+            outcome.late_results_min = outcome.late_results_min.min(live.core.late.into());
+            let within = recovery_ms(script, &live);
+            outcome.recovered_within_ms = outcome.recovered_within_ms.zip(within).map(|(a, b)| a.max(b));
+        }
+    }
+    if outcome.effects_min == u32::MAX {
+        outcome.effects_min = 0;
+    }
+    if outcome.late_results_min == u32::MAX {
+        outcome.late_results_min = 0;
+    }
+    for (verdict, id) in firsts {
+        outcome.verdicts.insert(verdict, tell(script, &graph.trace_to(id)?));
+    }
+    Ok(outcome)
+}
+
+/// How this ending is called.
+fn verdict(script: &Script, live: &Live) -> Verdict {
+    match (properties::broken(&live.core), live.first_reason) {
+        (Some(property), _) => Verdict::Violated(property),
+        _ if !properties::all_resolved(&script.setup, &live.core) => Verdict::Stuck,
+        (None, Some(reason)) => Verdict::Escalated(reason),
+        (None, None) => Verdict::AutoRecovered,
+    }
+}
+
+fn recovery_ms(script: &Script, live: &Live) -> Option<u64> {
+    let resolved = live.resolved.checked_sub(1)?;
+    let from = live.first_fault.saturating_sub(1);
+    Some(u64::from(resolved.saturating_sub(from)) * script.tick_ms)
+}
+
+/// Plays a run once more and notes its events.
+fn tell(script: &Script, trace: &TraceOf<StoryModel>) -> Trace {
+    let mut play = Play { script, live: trace.initial.unpack(script), log: Some(Vec::new()) };
+    for step in &trace.steps {
+        play.take(step.action);
+    }
+    Trace { events: play.log.unwrap_or_default() }
+}
+
+/// A story as a transition system.
+struct StoryModel {
+    script: Script,
+}
+
+impl StoryModel {
+    fn play(&self, state: &PackedLive) -> Play<'_> {
+        Play { script: &self.script, live: state.unpack(&self.script), log: None }
+    }
+}
+
+impl Model for StoryModel {
+    type State = PackedLive;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<PackedLive> {
+        vec![PackedLive::pack(&Live::new(&self.script), &self.script)]
+    }
+
+    fn actions(&self, state: &PackedLive, out: &mut Vec<Step>) {
+        self.play(state).steps(out);
+    }
+
+    fn next_state(&self, state: &PackedLive, step: Step) -> Option<PackedLive> {
+        let mut play = self.play(state);
+        play.take(step);
+        Some(PackedLive::pack(&play.live, &self.script))
+    }
+}
+
+impl Fair for StoryModel {
+    /// A story ends by itself: nothing is asked of its infinite runs.
+    fn fair_class(&self, _: &PackedLive, _: &Step) -> Option<u8> {
+        None
+    }
+}
