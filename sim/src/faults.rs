@@ -94,16 +94,16 @@ impl Faults {
     /// Since when no fault is at work and none by time is to come; `None` while one is.
     pub fn quiet_since(&self) -> Option<Duration> {
         let state = self.state();
-        let timed = |(fault, progress): (&Fault, &Progress)| {
-            matches!(fault.trigger, Trigger::After { .. }) && !progress.fired
-        };
+        let timed =
+            |(fault, progress): (&Fault, &Progress)| matches!(fault.trigger, Trigger::After { .. }) && !progress.fired;
         let open = self.faults.iter().zip(&state.progress).any(timed);
         (!open && state.pending == 0).then_some(state.last)
     }
 
     /// Whether some fault waits for this point at this node, so that it matters whether a poll finds something.
     pub fn waits_at(&self, node: Node, point: Point) -> bool {
-        let here = |fault: &Fault| fault.on == node && matches!(fault.trigger, Trigger::At { point: at, .. } if at == point);
+        let here =
+            |fault: &Fault| fault.on == node && matches!(fault.trigger, Trigger::At { point: at, .. } if at == point);
         self.faults.iter().any(here)
     }
 

@@ -1,4 +1,11 @@
-//! The simulated world.
+//! The real queue and the real sqlx driver in a deterministic world.
+//!
+//! The queue's own source, compiled against simulated tokio, runs on simulated machines. It talks through the unforked
+//! sqlx PostgreSQL driver over a simulated TCP to a [database node](db), and calls a [third party](outside) that keeps a
+//! ledger. [Faults](faults) strike where a story says; an [observer](observer) outside the world sees every committed
+//! row, every effect and every fault; checkers judge what it saw, and the [trace] is its written form.
+
+#![deny(missing_docs)]
 
 #[cfg(not(madsim))]
 compile_error!(
@@ -8,5 +15,11 @@ compile_error!(
 );
 
 pub mod db;
+pub mod event;
+pub mod faults;
 pub mod net;
+pub mod observer;
+pub mod outside;
 pub mod room;
+pub mod trace;
+pub mod world;

@@ -43,7 +43,8 @@ impl World {
     pub fn new(story: Arc<Story>) -> Arc<World> {
         let observer = Observer::new();
         let count = story.tasks.len();
-        let tasks = Tasks { id: vec![None; count], status: vec![None; count], claims: vec![0; count], ..Tasks::default() };
+        let tasks =
+            Tasks { id: vec![None; count], status: vec![None; count], claims: vec![0; count], ..Tasks::default() };
         Arc::new(World {
             faults: Arc::new(Faults::new(&story, observer.clone())),
             observer,
@@ -172,9 +173,8 @@ impl World {
         }
         if let Some(verb) = verb {
             for (presented, row) in &executed.unchanged {
-                let already = verb == Verb::Complete
-                    && row.status == Status::Success
-                    && Some(row.epoch) == presented.epoch;
+                let already =
+                    verb == Verb::Complete && row.status == Status::Success && Some(row.epoch) == presented.epoch;
                 let what = What::Refuse {
                     verb,
                     task: self.task_index(presented.task),

@@ -248,8 +248,7 @@ fn transactions_wait_for_each_other_in_order_of_arrival_and_time_out_as_told() {
                 for task in waiting {
                     task.await.unwrap();
                 }
-                let order = order.lock().unwrap().clone();
-                order
+                Arc::into_inner(order).unwrap().into_inner().unwrap()
             })
             .await;
         assert_eq!(order, [0, 1]);

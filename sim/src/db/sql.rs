@@ -146,7 +146,10 @@ pub(crate) fn for_sqlite(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len());
     for (kind, range) in pieces(sql) {
         let mut rest = &sql[range];
-        while kind == Kind::Code {
+        loop {
+            if kind != Kind::Code {
+                break;
+            }
             let upper = rest.to_ascii_uppercase();
             let found = CLAUSES.iter().filter_map(|clause| Some((upper.find(clause)?, clause.len()))).min_by_key(
                 // of the clauses that begin earliest, the longest

@@ -45,12 +45,8 @@ impl Client {
     /// # Errors
     /// See [`CallFailed`].
     pub async fn call(&self, task: i64, effect: &str, idempotency_key: &str, token: Epoch) -> Result<(), CallFailed> {
-        let request = Request::Call {
-            task,
-            effect: effect.to_owned(),
-            idempotency_key: idempotency_key.to_owned(),
-            token,
-        };
+        let request =
+            Request::Call { task, effect: effect.to_owned(), idempotency_key: idempotency_key.to_owned(), token };
         let index = self.world.task_index(task);
         let begins = || self.record(What::Call { task: index, token });
         let result = match self.exchange(Op::Call, &request, begins).await {
