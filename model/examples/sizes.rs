@@ -48,6 +48,7 @@ fn main() {
     let which: Vec<usize> = std::env::args().skip(1).map(|a| a.parse().unwrap()).collect();
     let calm = |w: World| w;
     let all = vec![
+        World::lease(1, 2).unwrap().errors().reruns(1),
         World::lease(1, 2).unwrap(),
         World::lease(1, 3).unwrap(),
         World::lease(1, 3).unwrap().errors(),

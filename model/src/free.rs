@@ -5,12 +5,11 @@
 //! does what it would have done at once, or is refused. A *call* is different: it can arrive late, after its sender has
 //! died, and then it does harm. So calls are under way on their own.
 
-use leaseproof_rules::{Answer, Property, Reason, Status, Verb};
+use leaseproof_rules::{Answer, Property, Status};
 use stateright::{Model, Property as Checked};
 
 use crate::database::{Request, apply};
 use crate::executor::{self, Heard, Next, Turn};
-use crate::graph::Fair;
 use crate::packed::Packed;
 use crate::person::{self, Act};
 use crate::properties;
@@ -361,84 +360,9 @@ impl Model for LeaseModel {
             DecisionStands,
             AttemptsAreBounded
         ];
-        all.push(Checked::sometimes(CONCURRENT_EXECUTION, |model: &Self, state| {
+        all.push(Checked::sometimes(crate::witness::CONCURRENT_EXECUTION, |model: &Self, state| {
             properties::concurrent_execution(&model.world.setup, &state.unpack())
         }));
         all
     }
-}
-
-/// The name of the witness that two handlers may work on one task, see [`properties::concurrent_execution`].
-pub const CONCURRENT_EXECUTION: &str = "concurrent_execution_is_reachable";
-
-/// A name, and the states it speaks of.
-pub type Witness = (String, Box<dyn Fn(&LeaseModel, &State) -> bool>);
-
-/// What must be reachable somewhere in the default worlds, so that nothing holds for want of a case.
-pub fn witnesses() -> Vec<Witness> {
-    let mut all: Vec<Witness> = vec![(
-        CONCURRENT_EXECUTION.to_owned(),
-        Box::new(|model, state| properties::concurrent_execution(&model.world.setup, state)),
-    )];
-    for status in Status::ALL {
-        all.push((
-            format!("some task is {status}"),
-            Box::new(move |model, state| properties::some_task_is(&model.world.setup, state, status)),
-        ));
-    }
-    for reason in Reason::ALL {
-        all.push((
-            format!("some task is handed over because of {reason}"),
-            Box::new(move |model, state| properties::some_task_because(&model.world.setup, state, reason)),
-        ));
-    }
-    all
-}
-
-/// Fairness classes of an executor, from its own base.
-const CLASSES_PER_RUN: u8 = 8;
-const TASK_CLASSES: u8 = CLASSES_PER_RUN * crate::world::FREE_RUNS as u8;
-const CLASSES_PER_TASK: u8 = 8;
-const CALM_CLASS: u8 = TASK_CLASSES + CLASSES_PER_TASK * crate::world::FREE_TASKS as u8;
-
-impl Fair for LeaseModel {
-    /// Processes that could act for ever do so some day, messages that are not lost arrive, time passes. Nothing forces
-    /// a fault, a handler that may hang, a person, or the end of a lease that is being renewed.
-    fn fair_class(&self, state: &Packed, action: &Action) -> Option<u8> {
-        let of_run = |run: u8, kind: u8| Some(run * CLASSES_PER_RUN + kind);
-        let of_task = |task: u8, kind: u8| Some(TASK_CLASSES + task * CLASSES_PER_TASK + kind);
-        match *action {
-            Action::Look { run, .. } => of_run(run, 0),
-            Action::Exchange { run, fate: Fate::Fine } => of_run(run, 1),
-            Action::Work { run, .. } if !self.world.ends.hang => of_run(run, 2),
-            Action::Call { run } => of_run(run, 3),
-            Action::Deadline { run } => of_run(run, 4),
-            Action::Query { run, fate: Fate::Fine } => of_run(run, 5),
-            Action::Heartbeat { run } => of_run(run, 6),
-            Action::Expire { task } if !state.unpack().is_renewed(task.into()) => of_task(task, 0),
-            Action::Overrun { task } => of_task(task, 1),
-            Action::Deliver { task, lost: false, .. } => of_task(task, 2),
-            Action::Sweep { task } => of_task(task, 3),
-            Action::SweeperAsks { task, fate: Fate::Fine } => of_task(task, 4),
-            Action::SweeperWrites { task, fate: Fate::Fine } => of_task(task, 5),
-            Action::Calm => Some(CALM_CLASS),
-            Action::Exchange { .. }
-            | Action::Work { .. }
-            | Action::CallLost { .. }
-            | Action::Query { .. }
-            | Action::SelfFence { .. }
-            | Action::Crash { .. }
-            | Action::Expire { .. }
-            | Action::Deliver { .. }
-            | Action::SweeperAsks { .. }
-            | Action::SweeperWrites { .. }
-            | Action::Open { .. }
-            | Action::Decide { .. } => None,
-        }
-    }
-}
-
-/// The verb of a write, for coverage.
-pub fn verb_of(model: &LeaseModel, state: &Packed, action: &Action) -> Option<Verb> {
-    model.request_of(&state.unpack(), action).map(|request| request.verb)
 }

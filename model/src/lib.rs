@@ -3,8 +3,11 @@
 #![warn(clippy::unwrap_used)]
 
 mod bits;
+pub mod check;
 pub mod database;
+pub mod describe;
 pub mod executor;
+mod fairness;
 pub mod free;
 pub mod graph;
 pub mod outside;
@@ -15,4 +18,5 @@ pub mod state;
 pub mod story;
 pub mod sweeper;
 pub mod trace;
+pub mod witness;
 pub mod world;

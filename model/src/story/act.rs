@@ -88,7 +88,10 @@ impl Play<'_> {
         let index = request.task;
         let row = self.live.core.tasks[index];
         let now = self.live.now;
-        self.note(Node::Database, Some(index), Some(request.epoch), || match judgement {
+        let claimed = request.verb == Verb::Claim && matches!(judgement, Judgement::Applied { .. });
+        let epoch = if claimed { row.epoch } else { request.epoch };
+        self.note(Node::Database, Some(index), Some(epoch), || match judgement {
+            Judgement::Applied { .. } if request.verb == Verb::Heartbeat => "renews the lease".into(),
             Judgement::Applied { .. } => format!("{} → {}", request.verb.name(), row.status),
             Judgement::Already => format!("{} again: known", request.verb.name()),
             Judgement::Adopted => format!("late {} adopted → {}", request.verb.name(), row.status),

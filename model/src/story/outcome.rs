@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leaseproof_rules::Guards;
-use leaseproof_scenarios::{Story, Verdict};
+use leaseproof_scenarios::{Node, Story, Verdict};
 use stateright::Model;
 
 use super::live::{Live, PackedLive};
@@ -69,7 +69,7 @@ pub struct StoryOutcome {
     /// How often a task is claimed, at most.
     pub runs_max: u32,
     /// From the first fault, or from the start if there is none, until every task is resolved, in ms: the longest over all
-    /// endings. `None` if some ending has an unresolved task.
+    /// endings but violations. `None` if some of these leave a task unresolved, or there are none.
     pub recovered_within_ms: Option<u64>,
     /// The search was cut at its limit: there may be other verdicts.
     pub cut: bool,
@@ -98,6 +98,7 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
     let script = &model.script;
     let setup = &script.setup;
     let mut firsts = BTreeMap::new();
+    let mut recoveries: Vec<Option<u64>> = Vec::new();
     let mut outcome = StoryOutcome {
         verdicts: BTreeMap::new(),
         states: graph.stats().states,
@@ -106,7 +107,7 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
         late_results_min: u32::MAX,
         late_results_max: 0,
         runs_max: 0,
-        recovered_within_ms: Some(0),
+        recovered_within_ms: None,
         cut: graph.stats().cut,
         seconds: graph.stats().seconds,
     };
@@ -126,10 +127,11 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
         outcome.late_results_max = outcome.late_results_max.max(live.core.late.into());
         if whole {
             outcome.late_results_min = outcome.late_results_min.min(live.core.late.into());
-            let within = recovery_ms(script, &live);
-            outcome.recovered_within_ms = outcome.recovered_within_ms.zip(within).map(|(a, b)| a.max(b));
+            recoveries.push(recovery_ms(script, &live));
         }
     }
+    // One ending without recovery, and there is no bound.
+    outcome.recovered_within_ms = recoveries.into_iter().reduce(|a, b| Some(a?.max(b?))).flatten();
     if outcome.effects_min == u32::MAX {
         outcome.effects_min = 0;
     }
@@ -163,6 +165,9 @@ fn tell(script: &Script, trace: &TraceOf<StoryModel>) -> Trace {
     let mut play = Play { script, live: trace.initial.unpack(script), log: Some(Vec::new()) };
     for step in &trace.steps {
         play.take(step.action);
+    }
+    if let Some(property) = properties::broken(&play.live.core) {
+        play.note(Node::Database, None, None, || format!("VIOLATED: {}", property.sentence()));
     }
     Trace { events: play.log.unwrap_or_default() }
 }

@@ -1,0 +1,59 @@
+//! Steps of the free worlds in words.
+
+use leaseproof_rules::Verb;
+
+use crate::executor::Turn;
+use crate::free::{Action, Fate, LeaseModel};
+use crate::state::State;
+
+fn fate_text(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Fine => "",
+        Fate::RequestLost => ", request lost",
+        Fate::ReplyLost => ", reply lost",
+    }
+}
+
+/// Who does what: `w1: complete t1 epoch 3, reply lost`.
+pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
+    let run = |run: u8| {
+        let run = before.runs[usize::from(run)];
+        format!("t{} epoch {}", run.task + 1, run.epoch)
+    };
+    let worker = |run: u8| format!("w{}", run + 1);
+    let verb = || model.request_of(before, action).map_or("write", |request| Verb::name(request.verb));
+    match *action {
+        Action::Look { run, task } => format!("{}: reads t{} as a candidate", worker(run), task + 1),
+        Action::Exchange { run: w, fate } => format!("{}: {} {}{}", worker(w), verb(), run(w), fate_text(fate)),
+        Action::Work { run: w, turn } => {
+            let what = match turn {
+                Turn::Effect => "comes to its call",
+                Turn::Ok => "work done",
+                Turn::Error => "work failed",
+                Turn::BadInput => "input is bad",
+            };
+            format!("{}: {what}, {}", worker(w), run(w))
+        }
+        Action::Call { run: w } => format!("{}: calls the third party, {}", worker(w), run(w)),
+        Action::Deliver { task, token, lost } => {
+            let reply = if lost { ", reply lost" } else { "" };
+            format!("third party: call of t{} with token {token} arrives{reply}", task + 1)
+        }
+        Action::CallLost { task, token } => format!("network: call of t{} with token {token} is lost", task + 1),
+        Action::Deadline { run: w } => format!("{}: no reply in time, {}", worker(w), run(w)),
+        Action::Query { run: w, fate } => format!("{}: asks the third party, {}{}", worker(w), run(w), fate_text(fate)),
+        Action::Heartbeat { run: w } => format!("{}: heartbeat {}", worker(w), run(w)),
+        Action::SelfFence { run: w } => format!("{}: stops itself, {}", worker(w), run(w)),
+        Action::Crash { run: w } => format!("{}: crashes, {}", worker(w), run(w)),
+        Action::Expire { task } => format!("database: lease of t{} ends", task + 1),
+        Action::Overrun { task } => format!("database: t{} is over its expected time", task + 1),
+        Action::Sweep { task } => format!("sweeper: reads t{}", task + 1),
+        Action::SweeperAsks { task, fate } => {
+            format!("sweeper: asks the third party about t{}{}", task + 1, fate_text(fate))
+        }
+        Action::SweeperWrites { task, fate } => format!("sweeper: {} t{}{}", verb(), task + 1, fate_text(fate)),
+        Action::Open { task } => format!("person: opens t{}", task + 1),
+        Action::Decide { act } => format!("person: {} t{}", act.write().0.name(), before.desk.task + 1),
+        Action::Calm => "world: no more faults".to_owned(),
+    }
+}

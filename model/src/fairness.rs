@@ -1,0 +1,48 @@
+//! What must happen some day in the free worlds.
+
+use crate::free::{Action, Fate, LeaseModel};
+use crate::graph::Fair;
+use crate::packed::Packed;
+
+/// Fairness classes of an executor, from its own base.
+const CLASSES_PER_RUN: u8 = 8;
+const TASK_CLASSES: u8 = CLASSES_PER_RUN * crate::world::FREE_RUNS as u8;
+const CLASSES_PER_TASK: u8 = 8;
+const CALM_CLASS: u8 = TASK_CLASSES + CLASSES_PER_TASK * crate::world::FREE_TASKS as u8;
+
+impl Fair for LeaseModel {
+    /// Processes that could act for ever do so some day, messages that are not lost arrive, time passes. Nothing forces
+    /// a fault, a handler that may hang, a person, or the end of a lease that is being renewed.
+    fn fair_class(&self, state: &Packed, action: &Action) -> Option<u8> {
+        let of_run = |run: u8, kind: u8| Some(run * CLASSES_PER_RUN + kind);
+        let of_task = |task: u8, kind: u8| Some(TASK_CLASSES + task * CLASSES_PER_TASK + kind);
+        match *action {
+            Action::Look { run, .. } => of_run(run, 0),
+            Action::Exchange { run, fate: Fate::Fine } => of_run(run, 1),
+            Action::Work { run, .. } if !self.world.ends.hang => of_run(run, 2),
+            Action::Call { run } => of_run(run, 3),
+            Action::Deadline { run } => of_run(run, 4),
+            Action::Query { run, fate: Fate::Fine } => of_run(run, 5),
+            Action::Heartbeat { run } => of_run(run, 6),
+            Action::Expire { task } if !state.unpack().is_renewed(task.into()) => of_task(task, 0),
+            Action::Overrun { task } => of_task(task, 1),
+            Action::Deliver { task, lost: false, .. } => of_task(task, 2),
+            Action::Sweep { task } => of_task(task, 3),
+            Action::SweeperAsks { task, fate: Fate::Fine } => of_task(task, 4),
+            Action::SweeperWrites { task, fate: Fate::Fine } => of_task(task, 5),
+            Action::Calm => Some(CALM_CLASS),
+            Action::Exchange { .. }
+            | Action::Work { .. }
+            | Action::CallLost { .. }
+            | Action::Query { .. }
+            | Action::SelfFence { .. }
+            | Action::Crash { .. }
+            | Action::Expire { .. }
+            | Action::Deliver { .. }
+            | Action::SweeperAsks { .. }
+            | Action::SweeperWrites { .. }
+            | Action::Open { .. }
+            | Action::Decide { .. } => None,
+        }
+    }
+}
