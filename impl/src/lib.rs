@@ -36,6 +36,7 @@
 //!   twice, and then no fence holds.
 
 #![deny(missing_docs)]
+#![warn(clippy::unwrap_used)]
 
 mod error;
 mod queue;

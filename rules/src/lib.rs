@@ -10,6 +10,7 @@
 //! - [`Property`]: the sentences that must hold; [`Guard`]: what can be switched off to see one fail.
 
 #![deny(missing_docs)]
+#![warn(clippy::unwrap_used)]
 
 mod decide;
 mod effect;

@@ -4,6 +4,7 @@
 //! described in `scenarios/README.md`; [`Story`] is a checked file, [`Verdict`] how it ends.
 
 #![deny(missing_docs)]
+#![warn(clippy::unwrap_used)]
 
 mod check;
 mod duration;
