@@ -14,6 +14,7 @@ compile_error!(
      `--cfg madsim` to it."
 );
 
+pub mod check;
 pub mod db;
 pub mod event;
 pub mod faults;

@@ -1,0 +1,81 @@
+//! Every write did what [`judge`] says it does: the SQL and the rules are one, also under concurrency and faults.
+
+use leaseproof_rules::{Guards, Judgement, Row, Status, Verb, Write, judge};
+
+use super::{Finding, Seen};
+use crate::db::TaskRow;
+use crate::event::{RowWrite, What};
+
+pub(super) fn check(seen: &Seen<'_>, findings: &mut Vec<Finding>) {
+    let guards = seen.story.without.map_or(Guards::ALL, Guards::without);
+    for event in seen.events {
+        let What::Write(write) = &event.what else { continue };
+        let presented = Write {
+            verb: write.verb,
+            to: write.after.status,
+            // a claim is a compare-and-set on what it has read in the same statement
+            epoch: write.presented.unwrap_or(write.before.epoch),
+        };
+        let expected = match judge(row(write), presented, guards) {
+            Judgement::Applied { status, epoch } => (status, epoch),
+            Judgement::Adopted => (Status::Success, write.before.epoch),
+            Judgement::Already => (write.before.status, write.before.epoch),
+            Judgement::Refused(refusal) => {
+                let why = format!("{} applied where the rules refuse it: {refusal:?}", write.verb.name());
+                findings.push(Finding::defect(event.at_ns, write.task, why));
+                continue;
+            }
+        };
+        if expected != (write.after.status, write.after.epoch) {
+            let why = format!(
+                "{} made {} epoch {}, the rules say {} epoch {}",
+                write.verb.name(),
+                write.after.status,
+                write.after.epoch,
+                expected.0,
+                expected.1
+            );
+            findings.push(Finding::defect(event.at_ns, write.task, why));
+        }
+    }
+}
+
+/// The row as the rules see it.
+fn row(write: &RowWrite) -> Row {
+    let TaskRow { status, epoch, due_at_ms, lease_until_ms, overrun_at_ms, .. } = write.before;
+    let lease_live = lease_until_ms.is_some_and(|until| until > write.now_ms);
+    Row {
+        status,
+        epoch,
+        due: due_at_ms <= write.now_ms,
+        lease_live,
+        // not in the row: a sweeper that takes back under a live lease must have known it
+        owner_superseded: matches!(write.verb, Verb::Requeue) && lease_live,
+        overrun: overrun_at_ms.is_some_and(|at| at < write.now_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Stage;
+
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_after_the_end_of_the_lease_is_a_defect() {
+        let mut stage = Stage::new();
+        stage.claim(0);
+        stage.now_ms += 30_000;
+        stage.write(Verb::Heartbeat, 1, Status::Running, 1);
+        let findings = stage.findings();
+        assert!(findings.iter().any(|f| f.property.is_none() && f.why.contains("ConditionFails")), "{findings:?}");
+    }
+
+    #[test]
+    fn an_epoch_that_does_not_grow_is_a_defect() {
+        let mut stage = Stage::new();
+        stage.claim(0);
+        stage.write(Verb::Retry, 1, Status::Pending, 1);
+        assert!(stage.findings().iter().any(|f| f.property.is_none() && f.why.contains("the rules say")));
+    }
+}
