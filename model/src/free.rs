@@ -184,7 +184,8 @@ impl LeaseModel {
             return;
         }
         let index = usize::from(state.desk.task);
-        if state.reruns < reruns && !person::call_is_pending(setup, state, index) {
+        let knows = self.world.hasty_person || !person::call_is_pending(setup, state, index);
+        if state.reruns < reruns && knows {
             out.push(Action::Decide { act: Act::Rerun });
         }
         out.push(Action::Decide { act: Act::MarkFailed });

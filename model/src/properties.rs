@@ -96,3 +96,53 @@ pub fn some_task_is(setup: &Setup, state: &State, status: Status) -> bool {
 pub fn some_task_because(setup: &Setup, state: &State, reason: Reason) -> bool {
     state.tasks[..setup.shape.tasks].iter().any(|task| task.reason == Some(reason))
 }
+
+#[cfg(test)]
+mod tests {
+    use leaseproof_rules::{Epoch, Instruments};
+
+    use super::*;
+    use crate::world::World;
+
+    /// Each sentence is broken by a write (or a call) that breaks it, and by that sentence's name: the checks can fail.
+    #[test]
+    fn each_safety_property_can_be_broken() {
+        let setup = World::lease(1, 1)
+            .map(|world| world.effect(Instruments::default(), OnUnknown::Escalate).setup)
+            .expect("one task and one executor fit");
+        let row = |status, epoch| Task { status, epoch, ledger: 1, ..Task::NEW };
+        let write = |verb, epoch: Epoch| Write { verb, to: Status::Running, epoch };
+        let broken = |before: Task, write: Write, after: Task| {
+            let applied = Judgement::Applied { status: after.status, epoch: after.epoch.into() };
+            broken_by_write(&setup, 0, &before, write, applied, &after)
+        };
+        use Status::*;
+        let decided = Task { decided: 4, ..row(Pending, 5) };
+        let cases = [
+            (Property::OneCurrentOwner, row(Running, 1), write(Verb::Claim, 0), row(Running, 2)),
+            (Property::StaleWriteChangesNothing, row(Running, 3), write(Verb::Heartbeat, 1), row(Running, 3)),
+            (
+                Property::SuccessMeansEffect,
+                row(Running, 1),
+                write(Verb::Complete, 1),
+                Task { ledger: 0, ..row(Success, 1) },
+            ),
+            (Property::FinalIsFinal, row(Fail, 1), write(Verb::Claim, 1), row(Running, 2)),
+            (Property::OnlyAPersonLeavesWaitManual, row(WaitManual, 2), write(Verb::Claim, 2), row(Running, 3)),
+            (Property::DecisionStands, decided, write(Verb::Complete, 5 - 1), Task { status: Success, ..decided }),
+            (
+                Property::AttemptsAreBounded,
+                row(Running, 9),
+                write(Verb::Retry, 9),
+                Task { attempts: 3, ..row(RetryWait, 10) },
+            ),
+        ];
+        for (property, before, write, after) in cases {
+            assert_ne!(broken(before, write, after) & bit(property), 0, "{property}");
+        }
+        assert_eq!(broken_by_call(&setup, 0, &Task { ledger: 2, ..Task::NEW }), bit(Property::EffectAtMostOnce));
+        assert_eq!(broken_by_call(&setup, 0, &Task { ledger: 1, ..Task::NEW }), 0);
+        let fine = broken(row(Running, 1), write(Verb::Complete, 1), row(Success, 1));
+        assert_eq!(fine, 0, "an owner's success breaks nothing");
+    }
+}

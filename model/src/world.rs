@@ -65,6 +65,9 @@ pub struct World {
     pub faults: Faults,
     /// How often a person lets a task run again. `None`: nobody is at the desk.
     pub reruns: Option<u8>,
+    /// The person lets a task run again although a call of it may still arrive, on what is known at that moment. Off but
+    /// to show that no rule of the queue can make up for it.
+    pub hasty_person: bool,
 }
 
 /// A world that can not be built.
@@ -127,6 +130,7 @@ impl World {
             ends: Ends::default(),
             faults: Faults::default(),
             reruns: None,
+            hasty_person: false,
         })
     }
 
@@ -182,6 +186,13 @@ impl World {
         self
     }
 
+    /// The person does not wait until no call of the task can arrive any more.
+    pub fn hasty(mut self) -> World {
+        self.hasty_person = true;
+        self.name += ", hasty";
+        self
+    }
+
     /// The two budgets.
     pub fn budgets(mut self, max_attempts: u32, max_interruptions: u32) -> World {
         self.setup.policy.max_attempts = max_attempts;
@@ -215,8 +226,8 @@ impl World {
     /// The budgets allow too many claims.
     pub fn validate(&self) -> Result<(), WorldError> {
         let policy = &self.setup.policy;
-        // Each run is a claim and an end; a rerun is one more step and gives both budgets back. Blind claims (an ablation) can add
-        // one for every executor and run.
+        // Each run is a claim and an end; a rerun is one more step and gives both budgets back. Without compare-and-set
+        // at the claim there can be a blind claim on top of every step.
         let runs = policy.max_attempts.saturating_add(policy.max_interruptions);
         let lives = u32::from(self.reruns.unwrap_or(0)) + 1;
         let blind = if self.setup.guards.has(leaseproof_rules::Guard::CasAtClaim) { 1 } else { 2 };

@@ -26,14 +26,6 @@ pub enum StoryModelError {
         /// Accepted.
         most: usize,
     },
-    /// The budgets allow too many claims.
-    #[error("the budgets allow a task to reach epoch {epochs}; the model plays stories of at most {most}: lower max_attempts or max_interruptions")]
-    TooManyRuns {
-        /// Highest epoch.
-        epochs: u32,
-        /// Accepted.
-        most: u32,
-    },
     /// The durations have too small a common measure.
     #[error("the durations of the story measure in ticks of {tick_ms} ms, of which the horizon of {horizon_ms} ms has too many: use rounder durations")]
     TooFine {
@@ -71,7 +63,7 @@ pub struct StoryOutcome {
     /// From the first fault, or from the start if there is none, until every task is resolved, in ms: the longest over all
     /// endings but violations. `None` if some of these leave a task unresolved, or there are none.
     pub recovered_within_ms: Option<u64>,
-    /// The search was cut at its limit: there may be other verdicts.
+    /// The search was cut, at its limit of states or where a task ran out of epochs: there may be other verdicts.
     pub cut: bool,
     /// Wall seconds.
     pub seconds: f64,
@@ -113,6 +105,9 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
     };
     for id in graph.ids().filter(|&id| graph.is_expanded(id) && graph.edges_of(id).next().is_none()) {
         let live = graph.state(id).unpack(script);
+        let play = Play { script, live, log: None };
+        outcome.cut |= play.is_out_of_epochs();
+        let live = play.live;
         let verdict = verdict(script, &live);
         // Breadth first: the first is a shortest.
         firsts.entry(verdict).or_insert(id);

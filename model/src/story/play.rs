@@ -10,7 +10,7 @@ use super::live::{Life, Live, Stage, Wire};
 use super::script::{NEVER, Script, Ticks};
 use crate::executor::{self, Next};
 use crate::properties;
-use crate::state::{Phase, Seen};
+use crate::state::{MAX_EPOCH, Phase, Seen};
 use crate::sweeper;
 use crate::trace::Event;
 
@@ -143,9 +143,16 @@ impl Play<'_> {
         })
     }
 
+    /// A task has been claimed and taken back so often that the state has no room for a further epoch: the model can not
+    /// go on from here.
+    pub fn is_out_of_epochs(&self) -> bool {
+        // A token is one more than an epoch.
+        self.live.core.tasks.iter().any(|task| task.epoch >= MAX_EPOCH - 2)
+    }
+
     /// Every step that can be taken now: those that are due, else the passing of time, else none.
     pub fn steps(&self, out: &mut Vec<Step>) {
-        if self.is_over() {
+        if self.is_over() || self.is_out_of_epochs() {
             return;
         }
         let mut alarm = Alarm { now: self.live.now, next: NEVER };

@@ -5,7 +5,7 @@ use leaseproof_scenarios::{Act, Fault, Node, PersonAct, RunEnd, Story, Trigger};
 
 use super::StoryModelError;
 use crate::person;
-use crate::state::{MAX_EPOCH, MAX_RUNS, MAX_TASKS, Shape};
+use crate::state::{MAX_RUNS, MAX_TASKS, Shape};
 use crate::world::Setup;
 
 /// A moment or a duration, in ticks of story time.
@@ -97,12 +97,6 @@ impl Script {
             return too_many("decisions", story.decisions.len(), MAX_DECISIONS);
         }
         let policy = story.policy;
-        let reruns = story.decisions.iter().filter(|d| d.act == PersonAct::Rerun).count() as u32;
-        let runs = policy.max_attempts.saturating_add(policy.max_interruptions);
-        let epochs = runs.saturating_mul(2).saturating_add(1).saturating_mul(reruns + 1);
-        if epochs + 1 >= u32::from(MAX_EPOCH) {
-            return Err(StoryModelError::TooManyRuns { epochs, most: u32::from(MAX_EPOCH) - 2 });
-        }
         let mut effects = [None; MAX_TASKS];
         for (slot, task) in effects.iter_mut().zip(&story.tasks) {
             *slot = task.effect.as_ref().map(|effect| effect.rule);
