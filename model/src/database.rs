@@ -38,7 +38,9 @@ impl Request {
                 let delay_ms = u32::try_from(delay_ms).unwrap_or(u32::MAX);
                 Some(Request { learnt, delay_ms, ..plain(requeue, to) })
             }
-            Decision::Escalate(reason) => Some(Request { reason: Some(reason), ..plain(hand_over, Status::WaitManual) }),
+            Decision::Escalate(reason) => {
+                Some(Request { reason: Some(reason), ..plain(hand_over, Status::WaitManual) })
+            }
             Decision::Fail(reason) => Some(Request { reason: Some(reason), ..plain(hand_over, Status::Fail) }),
         }
     }

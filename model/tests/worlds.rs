@@ -201,11 +201,8 @@ fn faults_for_ever_keep_a_task_unresolved() {
 
 #[test]
 fn a_search_that_was_cut_proves_nothing() {
-    let rows = check_worlds(
-        vec![World::lease(1, 2).unwrap()],
-        Selection { max_states: 100, ..Selection::default() },
-    )
-    .unwrap();
+    let rows =
+        check_worlds(vec![World::lease(1, 2).unwrap()], Selection { max_states: 100, ..Selection::default() }).unwrap();
     for property in Property::ALL {
         assert_eq!(row(&rows, property).holds, Holds::Cut, "{property}");
     }

@@ -27,13 +27,7 @@ impl Play<'_> {
         (0..self.script.setup.shape.tasks).any(|task| self.is_sweepable(task))
     }
 
-    fn sweeper_sends(
-        &mut self,
-        op: Op,
-        about: Option<u8>,
-        write: Option<crate::database::Request>,
-        to: Node,
-    ) {
+    fn sweeper_sends(&mut self, op: Op, about: Option<u8>, write: Option<crate::database::Request>, to: Node) {
         let struck = self.pass(Node::Sweeper, op, Half::Request);
         if struck.dead {
             return;

@@ -136,15 +136,8 @@ pub(crate) struct SlotClock {
 }
 
 impl SlotClock {
-    pub const IDLE: SlotClock = SlotClock {
-        wire: Wire::QUIET,
-        write: None,
-        asks: false,
-        work_due: 0,
-        beat_sent: 0,
-        unborn: false,
-        run: 0,
-    };
+    pub const IDLE: SlotClock =
+        SlotClock { wire: Wire::QUIET, write: None, asks: false, work_due: 0, beat_sent: 0, unborn: false, run: 0 };
 }
 
 /// An executor's own timers and its common exchanges.

@@ -27,7 +27,9 @@ pub enum StoryModelError {
         most: usize,
     },
     /// The durations have too small a common measure.
-    #[error("the durations of the story measure in ticks of {tick_ms} ms, of which the horizon of {horizon_ms} ms has too many: use rounder durations")]
+    #[error(
+        "the durations of the story measure in ticks of {tick_ms} ms, of which the horizon of {horizon_ms} ms has too many: use rounder durations"
+    )]
     TooFine {
         /// The tick.
         tick_ms: u64,
