@@ -108,9 +108,14 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
     for id in graph.ids().filter(|&id| graph.is_expanded(id) && graph.edges_of(id).next().is_none()) {
         let live = graph.state(id).unpack(script);
         let play = Play { script, live, log: None };
-        outcome.cut |= play.is_out_of_epochs();
+        // Not an ending of the story, only of what the model can count.
+        let out_of_epochs = play.is_out_of_epochs();
+        outcome.cut |= out_of_epochs;
         let live = play.live;
         let verdict = verdict(script, &live);
+        if out_of_epochs && verdict == Verdict::Stuck {
+            continue;
+        }
         // Breadth first: the first is a shortest.
         firsts.entry(verdict).or_insert(id);
         let whole = !matches!(verdict, Verdict::Violated(_));
