@@ -7,7 +7,9 @@
 //!
 //! # API
 //!
-//! - [`Queue`]: connect, migrate, enqueue;
+//! - [`Queue`]: connect, migrate, enqueue; list, show and resolve what waits for a person;
+//! - [`Worker`], [`Ctx`]: handlers, and [`Ctx::effect`], their one way to the outside;
+//! - [`Sweeper`]: what becomes of tasks whose worker is lost; [`StatusQueries`]: asking third parties;
 //! - [`NewTask`], [`Task`], [`Event`], [`EffectEntry`]: what goes in and what a person reads;
 //! - [`Store`]: the statements one by one, each answering with a [`rules::Judgement`];
 //! - [`Error`]: tells "surely not applied" from "may have been applied";
@@ -38,14 +40,25 @@
 #![deny(missing_docs)]
 #![warn(clippy::unwrap_used)]
 
+mod ctx;
+mod desk;
 mod error;
+mod queries;
 mod queue;
 pub mod store;
+mod sweeper;
 pub mod tags;
 mod task;
+mod worker;
+
+pub use ctx::{Call, CallError, Ctx, Effect, TaskError};
+pub use desk::{Resolution, Shown, Signed};
 
 pub use error::{Cause, Error};
 pub use leaseproof_rules as rules;
+pub use queries::{Question, StatusQueries};
 pub use queue::{ABLATION, ACCEPTED_URLS, Queue, SQLITE_NOW_MS};
 pub use store::{SCHEMA_VERSION, Store, sqlite_schema};
+pub use sweeper::{SweepReport, Sweeper};
 pub use task::{Claimed, EffectEntry, Enqueued, Event, LONGEST_MS, NewTask, Task};
+pub use worker::{HeartbeatMode, MOST_SLOTS, Worker, WorkerBuilder};

@@ -80,7 +80,6 @@ impl Store {
     }
 
     /// The same database through a pool of one connection of its own, which belongs to the calling runtime.
-    #[expect(dead_code, reason = "for the heartbeat's own runtime, which the worker brings")]
     pub(crate) fn own_connection(&self) -> Store {
         let connections = match &self.connections {
             Connections::Postgres(pool) => {

@@ -1,0 +1,201 @@
+//! What a handler is given: its task, and the one way to the outside.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use leaseproof_rules::{EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, effect_step};
+use serde::de::DeserializeOwned;
+
+use crate::queries::idempotency_key;
+use crate::store::{Fenced, Learnt};
+use crate::task::Claimed;
+use crate::worker::Lease;
+use crate::{Error, Store};
+
+/// Why a handler did not succeed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TaskError {
+    /// Worth another attempt (A3).
+    #[error("{0}")]
+    Retryable(String),
+    /// The same input will fail again: never retried (M2).
+    #[error("bad input: {0}")]
+    BadInput(String),
+    /// An outside call may or may not have happened. From [`Ctx::effect`]; pass it on.
+    #[error("outcome of {key:?} unknown: {why}")]
+    OutcomeUnknown {
+        /// The effect's key.
+        key: String,
+        /// What was seen.
+        why: String,
+    },
+    /// The lease is lost, or may be: nothing further must be done for the task. From [`Ctx::effect`]; pass it on.
+    #[error("the lease is lost")]
+    LeaseLost,
+}
+
+/// What an outside call is to carry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// The same for every attempt at this effect (E1).
+    pub idempotency_key: String,
+    /// The execution token: grows with every claim (E6).
+    pub token: Epoch,
+}
+
+/// Why an outside call brought no result.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CallError {
+    /// It surely has not happened and will not: refused, or never sent.
+    #[error("{0}")]
+    NotDone(String),
+    /// It may have happened, or may still: no answer. When in doubt, this one.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// What became of an effect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// It happened, now or in an earlier run; what the call brought, if that is known.
+    Done(Option<String>),
+    /// It was left out, because an earlier run may have done it and the policy is at-most-once (E7).
+    Skipped,
+}
+
+/// A run of a task, as its handler sees it. Cheap to clone.
+#[derive(Clone)]
+pub struct Ctx {
+    run: Arc<Run>,
+}
+
+/// How long to wait before a statement with an unknown outcome is tried again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// By key: what the journal says of each effect, how it is declared, and what its call brought.
+pub(crate) type Journal = BTreeMap<String, (Entry, EffectRule, Option<String>)>;
+
+/// What handler, effects and report share of one run.
+pub(crate) struct Run {
+    pub(crate) store: Store,
+    pub(crate) task: Claimed,
+    pub(crate) owner: String,
+    pub(crate) lease: Lease,
+    pub(crate) journal: Mutex<Journal>,
+}
+
+impl Run {
+    /// The fence of a write for this run.
+    pub(crate) fn fenced<'a>(&'a self, note: Option<&'a str>) -> Fenced<'a> {
+        Fenced { id: self.task.id, epoch: self.task.epoch, actor: &self.owner, note }
+    }
+
+    /// The effects of which only the intent is known.
+    pub(crate) fn unknown(&self) -> BTreeMap<String, EffectRule> {
+        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = journal.iter().filter(|(_, (entry, ..))| *entry == Entry::Intent);
+        open.map(|(key, (_, rule, _))| (key.clone(), *rule)).collect()
+    }
+
+    fn note(&self, key: &str, entry: Entry, rule: EffectRule, outcome: Option<String>) {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.insert(key.to_owned(), (entry, rule, outcome));
+    }
+
+    fn may_act(&self) -> Result<(), TaskError> {
+        if self.lease.may_act() { Ok(()) } else { Err(TaskError::LeaseLost) }
+    }
+
+    /// Repeats a write to the journal until it is known to be there, or the lease is lost.
+    async fn journalled<Fut>(&self, mut write: impl FnMut() -> Fut) -> Result<(), TaskError>
+    where
+        Fut: Future<Output = Result<Judgement, Error>>,
+    {
+        loop {
+            match write().await {
+                Ok(Judgement::Refused(_)) => return Err(TaskError::LeaseLost),
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_transient() => {
+                    self.may_act()?;
+                    tracing::warn!(task = self.task.id, epoch = self.task.epoch, %error, "effect journal");
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(TaskError::Retryable(error.to_string())),
+            }
+        }
+    }
+}
+
+impl Ctx {
+    pub(crate) fn new(run: Arc<Run>) -> Ctx {
+        Ctx { run }
+    }
+
+    /// The task as it was claimed.
+    pub fn task(&self) -> &Claimed {
+        &self.run.task
+    }
+
+    /// The payload, decoded.
+    ///
+    /// # Errors
+    /// [`TaskError::BadInput`]: a payload that does not decode goes to a person, never round and round.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, TaskError> {
+        serde_json::from_slice(&self.run.task.payload).map_err(|error| TaskError::BadInput(format!("payload: {error}")))
+    }
+
+    /// Whether the handler may still act for the task. [`Ctx::effect`] asks by itself.
+    pub fn may_act(&self) -> bool {
+        self.run.lease.may_act()
+    }
+
+    /// Makes an outside call, journalled: the intent first, then the call, then what it brought. What an earlier run left
+    /// in the journal decides whether the call is made at all ([`effect_step`]).
+    ///
+    /// `call` should have a deadline of its own and answer [`CallError::Unknown`] when it passes.
+    ///
+    /// # Errors
+    /// [`TaskError::LeaseLost`] and [`TaskError::OutcomeUnknown`] are to be passed on;
+    /// [`TaskError::Retryable`] where the call surely was not done.
+    pub async fn effect<F, Fut>(&self, key: &str, rule: EffectRule, call: F) -> Result<Effect, TaskError>
+    where
+        F: FnOnce(Call) -> Fut,
+        Fut: Future<Output = Result<String, CallError>>,
+    {
+        let run = &*self.run;
+        let known = run.journal.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        match effect_step(known.as_ref().map(|(entry, ..)| *entry), rule) {
+            EffectStep::Reuse => return Ok(Effect::Done(known.and_then(|(.., outcome)| outcome))),
+            EffectStep::Skip => return Ok(Effect::Skipped),
+            EffectStep::Stop => {
+                let why = "an earlier run was about to call, and nothing was heard since".to_owned();
+                return Err(TaskError::OutcomeUnknown { key: key.to_owned(), why });
+            }
+            EffectStep::Call => {}
+        }
+        run.may_act()?;
+        if run.store.guards().has(Guard::IntentBeforeCall) {
+            run.journalled(|| run.store.intent(run.fenced(None), key, rule)).await?;
+            run.note(key, Entry::Intent, rule, None);
+            // The intent may have waited for a lock, past the end of the lease.
+            run.may_act()?;
+        }
+        let made = call(Call { idempotency_key: idempotency_key(run.task.id, key), token: run.task.epoch }).await;
+        let (state, outcome) = match &made {
+            Ok(outcome) => (Entry::Done, Some(outcome.clone())),
+            Err(CallError::NotDone(_)) => (Entry::NotDone, None),
+            Err(CallError::Unknown(why)) => {
+                return Err(TaskError::OutcomeUnknown { key: key.to_owned(), why: why.clone() });
+            }
+        };
+        let learnt = Learnt { key, state, rule };
+        run.journalled(|| run.store.outcome(run.fenced(None), learnt, outcome.as_deref())).await?;
+        run.note(key, state, rule, outcome);
+        match made {
+            Ok(outcome) => Ok(Effect::Done(Some(outcome))),
+            Err(error) => Err(TaskError::Retryable(format!("{key}: {error}"))),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Asking third parties what became of a call (E2).
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaseproof_rules::{Answer, EffectRule, Epoch};
+
+/// What a third party is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question {
+    /// The task.
+    pub task_id: i64,
+    /// The effect's key within the task.
+    pub effect_key: String,
+    /// The idempotency key that the call carried.
+    pub idempotency_key: String,
+    /// An execution token newer than the call's. A third party that checks tokens (E6) refuses the call from then on,
+    /// which is what makes "not done" final.
+    pub token: Epoch,
+}
+
+type Asking = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// The status queries that a process can make, by task kind and effect key. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct StatusQueries {
+    by_effect: Arc<BTreeMap<(String, String), Ask>>,
+}
+
+type Ask = Arc<dyn Fn(Question) -> Asking + Send + Sync>;
+
+impl StatusQueries {
+    /// None.
+    pub fn new() -> StatusQueries {
+        StatusQueries::default()
+    }
+
+    /// Adds the query for one effect of one kind of task.
+    pub fn with<F, Fut>(mut self, kind: impl Into<String>, effect_key: impl Into<String>, ask: F) -> StatusQueries
+    where
+        F: Fn(Question) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Answer> + Send + 'static,
+    {
+        let ask: Ask = Arc::new(move |question| Box::pin(ask(question)));
+        Arc::make_mut(&mut self.by_effect).insert((kind.into(), effect_key.into()), ask);
+        self
+    }
+
+    /// The rule of an effect as this process can serve it: an effect that nobody here can ask about counts as one that
+    /// can not be asked about, so that its task goes to a person instead of waiting for ever.
+    pub(crate) fn able(&self, kind: &str, key: &str, mut rule: EffectRule) -> EffectRule {
+        rule.instruments.status_query &= self.by_effect.contains_key(&(kind.to_owned(), key.to_owned()));
+        rule
+    }
+
+    /// Asks. No answer within `limit` is [`Answer::Unavailable`].
+    pub(crate) async fn ask(&self, kind: &str, question: Question, limit: Duration) -> Answer {
+        let Some(ask) = self.by_effect.get(&(kind.to_owned(), question.effect_key.clone())) else {
+            return Answer::Unavailable;
+        };
+        tokio::time::timeout(limit, ask(question)).await.unwrap_or(Answer::Unavailable)
+    }
+}
+
+/// The idempotency key of an effect: the same in every run of the task (E1).
+pub(crate) fn idempotency_key(task_id: i64, effect_key: &str) -> String {
+    format!("{task_id}/{effect_key}")
+}

@@ -1,0 +1,307 @@
+//! The worker: claims, runs, renews, reports.
+
+mod heartbeat;
+mod lease;
+mod run;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+pub use heartbeat::HeartbeatMode;
+pub(crate) use lease::Lease;
+
+use crate::ctx::{Ctx, TaskError};
+use crate::queries::StatusQueries;
+use crate::store::Registration;
+use crate::{Error, Queue, Store};
+use lease::Leases;
+
+type Running = Pin<Box<dyn Future<Output = Result<String, TaskError>> + Send>>;
+pub(crate) type Handler = Arc<dyn Fn(Ctx) -> Running + Send + Sync>;
+pub(crate) type Handlers = BTreeMap<String, Handler>;
+
+/// What all runs of a worker share.
+pub(crate) struct Shared {
+    pub(crate) store: Store,
+    pub(crate) boot_id: String,
+    pub(crate) handlers: Handlers,
+    pub(crate) queries: StatusQueries,
+}
+
+/// Most tasks that one worker runs at once.
+pub const MOST_SLOTS: u32 = 10_000;
+
+/// A process that works on tasks.
+///
+/// ```
+/// # use leaseproof_queue::{Queue, Worker};
+/// # async fn example(queue: Queue) -> Result<(), leaseproof_queue::Error> {
+/// let worker = Worker::builder(queue)
+///     .slots(8)
+///     .handler("greet", |ctx| async move {
+///         let name: String = ctx.payload()?;
+///         Ok(format!("{:?}", format!("hello {name}")))
+///     })
+///     .build()?;
+/// worker.run(std::future::pending()).await
+/// # }
+/// ```
+pub struct Worker {
+    shared: Arc<Shared>,
+    registration: Registration,
+    slots: u32,
+    poll: Duration,
+    grace: Duration,
+    heartbeat: HeartbeatMode,
+}
+
+/// Sets up a [`Worker`].
+#[derive(Clone)]
+pub struct WorkerBuilder {
+    queue: Queue,
+    boot_id: Option<String>,
+    slot_name: Option<String>,
+    slots: u32,
+    poll: Duration,
+    grace: Duration,
+    heartbeat: HeartbeatMode,
+    handlers: Handlers,
+    queries: StatusQueries,
+}
+
+impl WorkerBuilder {
+    /// How many tasks run at once (default 4).
+    pub fn slots(mut self, slots: u32) -> WorkerBuilder {
+        self.slots = slots;
+        self
+    }
+
+    /// How often an idle worker looks for tasks, on its monotonic clock (default 1 s).
+    pub fn poll(mut self, every: Duration) -> WorkerBuilder {
+        self.poll = every;
+        self
+    }
+
+    /// How long a shutdown waits for handlers before it puts their tasks back, on the monotonic clock (default 30 s).
+    pub fn grace(mut self, grace: Duration) -> WorkerBuilder {
+        self.grace = grace;
+        self
+    }
+
+    /// An explicit boot id instead of a random one. It names one start of one process and must never have been used.
+    pub fn boot_id(mut self, boot_id: impl Into<String>) -> WorkerBuilder {
+        self.boot_id = Some(boot_id.into());
+        self
+    }
+
+    /// The name of the place that this process fills: a worker that takes it over declares the one before it gone, and
+    /// its tasks come back at once (A2).
+    pub fn slot_name(mut self, name: impl Into<String>) -> WorkerBuilder {
+        self.slot_name = Some(name.into());
+        self
+    }
+
+    /// Where the heartbeat runs.
+    pub fn heartbeat(mut self, mode: HeartbeatMode) -> WorkerBuilder {
+        self.heartbeat = mode;
+        self
+    }
+
+    /// The handler of a kind of task. Its result is JSON text.
+    pub fn handler<F, Fut>(mut self, kind: impl Into<String>, handler: F) -> WorkerBuilder
+    where
+        F: Fn(Ctx) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, TaskError>> + Send + 'static,
+    {
+        self.handlers.insert(kind.into(), Arc::new(move |ctx| Box::pin(handler(ctx))));
+        self
+    }
+
+    /// The status queries it can make when a call's outcome is unknown (E2).
+    pub fn queries(mut self, queries: StatusQueries) -> WorkerBuilder {
+        self.queries = queries;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] with the accepted values.
+    pub fn build(self) -> Result<Worker, Error> {
+        let refuse = |what, why: &str| Err(Error::BadInput { what, why: why.into() });
+        if !(1..=MOST_SLOTS).contains(&self.slots) {
+            return refuse("slots", "accepted: 1 to 10000");
+        }
+        if self.poll.is_zero() {
+            return refuse("poll", "must be longer than 0");
+        }
+        if self.boot_id.as_deref().is_some_and(|id| id.trim().is_empty()) {
+            return refuse("boot_id", "must not be empty; leave it out to get a random one");
+        }
+        let boot_id = match self.boot_id {
+            Some(id) => id,
+            None => random_id()?,
+        };
+        let registration = Registration {
+            boot_id: boot_id.clone(),
+            slot_name: self.slot_name,
+            host: std::env::var("HOSTNAME").unwrap_or_default(),
+            pid: std::process::id(),
+            nonce: random_id()?,
+        };
+        let shared =
+            Shared { store: self.queue.store().clone(), boot_id, handlers: self.handlers, queries: self.queries };
+        Ok(Worker {
+            shared: Arc::new(shared),
+            registration,
+            slots: self.slots,
+            poll: self.poll,
+            grace: self.grace,
+            heartbeat: self.heartbeat,
+        })
+    }
+}
+
+/// 128 random bits as text.
+fn random_id() -> Result<String, Error> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|error| Error::BadInput {
+        what: "boot_id",
+        why: format!("no randomness: {error}; give one by hand"),
+    })?;
+    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Worker {
+    /// A worker on this queue, to be set up.
+    pub fn builder(queue: Queue) -> WorkerBuilder {
+        WorkerBuilder {
+            queue,
+            boot_id: None,
+            slot_name: None,
+            slots: 4,
+            poll: Duration::from_secs(1),
+            grace: Duration::from_secs(30),
+            heartbeat: HeartbeatMode::default(),
+            handlers: Handlers::new(),
+            queries: StatusQueries::new(),
+        }
+    }
+
+    /// The identity under which it claims.
+    pub fn boot_id(&self) -> &str {
+        &self.shared.boot_id
+    }
+
+    /// Works until `shutdown` comes true, then claims nothing more, lets handlers finish within the grace period, with
+    /// their heartbeats going on, and puts back what is left. A database that is away for a while is waited for.
+    ///
+    /// # Errors
+    /// What waiting does not cure: tables that do not fit, a boot id that is taken, a slot that a later start has taken.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let started = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                started = self.start() => started,
+            };
+            match started {
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, "the worker can not start yet");
+                    tokio::time::sleep(self.poll).await;
+                }
+                other => break other?,
+            }
+        }
+        let leases = Arc::new(Leases::default());
+        heartbeat::start(self.heartbeat, self.shared.store.clone(), leases.clone());
+        let stopped = StopOnDrop(leases.clone());
+        let slots = Arc::new(Semaphore::new(self.slots as usize));
+        let (put_back, release) = watch::channel(false);
+        let result = self.claim_until(&mut shutdown, &leases, &slots, &release).await;
+        drain(&slots, self.slots, self.grace, &put_back).await;
+        drop(stopped);
+        result
+    }
+
+    async fn start(&self) -> Result<(), Error> {
+        self.shared.store.check_schema().await?;
+        let gone = self.shared.store.register(&self.registration).await?;
+        tracing::info!(boot_id = self.boot_id(), superseded = gone.len(), "worker starts");
+        Ok(())
+    }
+
+    async fn claim_until(
+        &self,
+        mut shutdown: &mut Pin<&mut impl Future<Output = ()>>,
+        leases: &Arc<Leases>,
+        slots: &Arc<Semaphore>,
+        release: &watch::Receiver<bool>,
+    ) -> Result<(), Error> {
+        loop {
+            // All busy: wait for one to come free.
+            let free = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                free = slots.clone().acquire_owned() => free,
+            };
+            let Ok(first) = free else { return Ok(()) };
+            let mut permits = vec![first];
+            while let Ok(permit) = slots.clone().try_acquire_owned() {
+                permits.push(permit);
+            }
+            let wanted = permits.len();
+            let sent = Instant::now();
+            match self.shared.store.claim(self.boot_id(), wanted as u32).await {
+                Ok(tasks) => {
+                    let full = tasks.len() == wanted;
+                    for (task, permit) in tasks.into_iter().zip(permits) {
+                        // A policy that can not be read has no lease of ours to renew; its run gives up at once.
+                        let policy = task.policy.clone().unwrap_or_default();
+                        let lease = leases.hold((task.id, task.epoch), &policy, sent);
+                        let (shared, release) = (self.shared.clone(), release.clone());
+                        tokio::spawn(async move {
+                            run::run(shared, task, lease, release).await;
+                            drop(permit);
+                        });
+                    }
+                    if full {
+                        continue;
+                    }
+                }
+                Err(error @ (Error::NotMigrated { .. } | Error::NewerSchema { .. })) => return Err(error),
+                // After an unknown outcome tasks may be ours without our knowing; nobody runs them and their leases end.
+                Err(error) => tracing::warn!(%error, "claim"),
+            }
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                () = tokio::time::sleep(self.poll) => {}
+            }
+        }
+    }
+}
+
+/// The heartbeat ends with the worker, also when its future is dropped.
+struct StopOnDrop(Arc<Leases>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Waits for the runs to end, at first by themselves, after the grace period by putting their tasks back.
+async fn drain(slots: &Semaphore, all: u32, grace: Duration, put_back: &watch::Sender<bool>) {
+    if tokio::time::timeout(grace, slots.acquire_many(all)).await.is_err() {
+        put_back.send_replace(true);
+        let _ = slots.acquire_many(all).await;
+    }
+}

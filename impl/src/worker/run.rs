@@ -1,0 +1,213 @@
+//! One run of one task: from the claim to the report.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use leaseproof_rules::{Decision, Judgement, Observation, Policy, Reason, Signal, Status, UnknownEffect, decide_under};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::lease::Lease;
+use super::{Handlers, Shared};
+use crate::Error;
+use crate::ctx::{Ctx, Run, TaskError};
+use crate::queries::{Question, idempotency_key};
+use crate::store::Learnt;
+use crate::task::Claimed;
+
+/// Between two tries of a report whose outcome is unknown.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often a report is tried at least, whatever the clock says: a process that stood still for longer than its lease
+/// still has to say what it did.
+const TRIES: u32 = 20;
+
+/// Runs a claimed task and reports. Never fails: what can not be reported is left to the sweeper.
+pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut release: watch::Receiver<bool>) {
+    let policy = task.policy.clone();
+    let run = Arc::new(Run {
+        store: shared.store.clone(),
+        owner: shared.boot_id.clone(),
+        task,
+        lease,
+        journal: Mutex::new(BTreeMap::new()),
+    });
+    let policy = match policy {
+        Ok(policy) => policy,
+        // There is nothing to run it by; a person can give it settings that work.
+        Err(why) => return give_up(&run, Status::WaitManual, Reason::NotRetryable, &why).await,
+    };
+    let Some(handler) = handler(&shared.handlers, &run.task.kind) else {
+        let why = format!("no handler for the kind {:?} in this worker", run.task.kind);
+        return failed(&shared, &run, &policy, TaskError::BadInput(why)).await;
+    };
+    // A first run has nothing in its journal; only a later one has to look.
+    if run.task.epoch > 1 {
+        match read_journal(&run).await {
+            Ok(()) => {}
+            Err(error) => return failed(&shared, &run, &policy, TaskError::Retryable(error.to_string())).await,
+        }
+    }
+    let mut handle = tokio::spawn(handler(Ctx::new(run.clone())));
+    let ended = tokio::select! {
+        biased;
+        // A handler that has finished reports, whatever has become of the lease.
+        ended = &mut handle => ended,
+        () = run.lease.lost() => {
+            handle.abort();
+            tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run cancelled");
+            return;
+        }
+        () = told(&mut release) => {
+            handle.abort();
+            return put_back(&run).await;
+        }
+    };
+    match ended {
+        Ok(Ok(result)) => complete(&run, &policy, &result).await,
+        Ok(Err(error)) => failed(&shared, &run, &policy, error).await,
+        Err(error) => failed(&shared, &run, &policy, TaskError::Retryable(format!("handler died: {error}"))).await,
+    }
+}
+
+/// Waits until it is said that everything has to be put back.
+async fn told(release: &mut watch::Receiver<bool>) {
+    if release.wait_for(|now| *now).await.is_err() {
+        // The worker is gone without a word: the run goes on to its end.
+        std::future::pending::<()>().await;
+    }
+}
+
+fn handler(handlers: &Handlers, kind: &str) -> Option<super::Handler> {
+    handlers.get(kind).cloned()
+}
+
+async fn read_journal(run: &Run) -> Result<(), Error> {
+    let entries = persist(run, Duration::ZERO, || run.store.journal(run.task.id)).await?;
+    let mut journal = run.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for entry in entries {
+        journal.insert(entry.key, (entry.state, entry.rule, entry.outcome));
+    }
+    Ok(())
+}
+
+/// Tries until the outcome is known, for at least `at_least` and [`TRIES`] tries.
+async fn persist<T, Fut>(run: &Run, at_least: Duration, mut write: impl FnMut() -> Fut) -> Result<T, Error>
+where
+    Fut: Future<Output = Result<T, Error>>,
+{
+    let begun = Instant::now();
+    let mut tries = 0;
+    loop {
+        match write().await {
+            Err(error) if error.is_transient() && (tries < TRIES || begun.elapsed() < at_least) => {
+                tries += 1;
+                tracing::warn!(task = run.task.id, epoch = run.task.epoch, tries, %error, "not reported yet");
+                tokio::time::sleep(PAUSE).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn complete(run: &Run, policy: &Policy, result: &str) {
+    let patience = Duration::from_millis(policy.lease_ms);
+    match persist(run, patience, || run.store.complete(run.fenced(None), result)).await {
+        Ok(Judgement::Refused(refusal)) => {
+            tracing::warn!(task = run.task.id, epoch = run.task.epoch, ?refusal, "late result");
+            let late = || run.store.late_result(run.fenced(Some(result)));
+            unreported(run, "late_result", persist(run, patience, late).await.map(|()| Judgement::Already));
+        }
+        other => unreported(run, "complete", other),
+    }
+}
+
+/// The run has failed: decides what follows, as the sweeper would.
+async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
+    let retryable = match &error {
+        TaskError::LeaseLost => {
+            tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run stopped");
+            return;
+        }
+        TaskError::BadInput(_) => false,
+        TaskError::Retryable(_) | TaskError::OutcomeUnknown { .. } => true,
+    };
+    let why = error.to_string();
+    let mut unknown = run.unknown();
+    let mut answer = None;
+    loop {
+        let next = unknown.first_key_value().map(|(key, rule)| (key.clone(), *rule));
+        let seen = Observation {
+            signal: Signal::Failed { retryable },
+            running_ms: 0,
+            attempts: run.task.attempts,
+            interruptions: run.task.interruptions,
+            unknown: next
+                .as_ref()
+                .map(|(key, rule)| UnknownEffect { rule: shared.queries.able(&run.task.kind, key, *rule), answer }),
+        };
+        match decide_under(policy, &seen, run.store.guards()) {
+            Decision::Ask => {
+                let Some((key, _)) = next else { return };
+                let question = Question {
+                    task_id: run.task.id,
+                    idempotency_key: idempotency_key(run.task.id, &key),
+                    effect_key: key,
+                    token: run.task.epoch + 1,
+                };
+                answer = Some(shared.queries.ask(&run.task.kind, question, run.store.deadline()).await);
+            }
+            Decision::Wait => {
+                // The third party does not answer. The lease is kept while we ask again; if it is lost, the sweeper asks.
+                if !run.lease.may_act() {
+                    return;
+                }
+                tokio::time::sleep(PAUSE).await;
+                answer = None;
+            }
+            Decision::Requeue { delay_ms, learnt } => {
+                let learnt = next.as_ref().zip(learnt).map(|((key, rule), state)| Learnt { key, state, rule: *rule });
+                if unknown.len() > 1 {
+                    if let Some(learnt) = learnt {
+                        journal(run, learnt).await;
+                    }
+                    unknown.pop_first();
+                    answer = None;
+                    continue;
+                }
+                let retry = || run.store.retry(run.fenced(Some(&why)), delay_ms, learnt);
+                return unreported(run, "retry", persist(run, Duration::ZERO, retry).await);
+            }
+            Decision::Escalate(reason) => return give_up(run, Status::WaitManual, reason, &why).await,
+            Decision::Fail(reason) => return give_up(run, Status::Fail, reason, &why).await,
+        }
+    }
+}
+
+async fn journal(run: &Run, learnt: Learnt<'_>) {
+    let write = || run.store.outcome(run.fenced(None), learnt, None);
+    unreported(run, "outcome", persist(run, Duration::ZERO, write).await);
+}
+
+async fn give_up(run: &Run, to: Status, reason: Reason, why: &str) {
+    let write = || run.store.give_up(run.fenced(Some(why)), to, reason);
+    unreported(run, "give_up", persist(run, Duration::ZERO, write).await);
+}
+
+/// Shutdown: the task goes back unharmed, unless a call may be on its way; then its lease ends and the sweeper decides.
+async fn put_back(run: &Run) {
+    if run.unknown().is_empty() {
+        unreported(run, "release", run.store.release(run.fenced(Some("shutdown"))).await);
+    }
+}
+
+fn unreported(run: &Run, what: &str, result: Result<Judgement, Error>) {
+    match result {
+        Ok(judgement) => tracing::debug!(task = run.task.id, epoch = run.task.epoch, ?judgement, "{what}"),
+        Err(error) => {
+            tracing::error!(task = run.task.id, epoch = run.task.epoch, %error, "{what} not reported: left to the sweeper");
+        }
+    }
+}
