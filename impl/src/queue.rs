@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaseproof_rules::Guards;
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPool};
 
 use crate::Error;
 use crate::store::Store;
@@ -32,6 +32,11 @@ impl Queue {
     /// [`Error::UnknownScheme`] or [`Error::BadUrl`].
     pub async fn connect(url: &str) -> Result<Queue, Error> {
         Store::open(url).map(|store| Queue { store })
+    }
+
+    /// A queue on PostgreSQL connections of these options. Connects when first used.
+    pub fn with_pg_options(options: PgConnectOptions) -> Queue {
+        Queue { store: Store::on_postgres_options(options) }
     }
 
     /// A queue on a PostgreSQL pool made elsewhere. For safety against statements that outlive their client, set

@@ -21,6 +21,8 @@ pub mod faults;
 pub mod net;
 pub mod observer;
 pub mod outside;
+pub mod process;
 pub mod room;
+pub mod run;
 pub mod trace;
 pub mod world;

@@ -39,15 +39,8 @@ impl Store {
                 Ok(Store::on_sqlite(options, CONNECTIONS))
             }
             "postgres" | "postgresql" => {
-                let mut options = PgConnectOptions::from_str(url).map_err(|error| bad(error.to_string()))?;
-                if options.get_application_name().is_none() {
-                    options = options.application_name("leaseproof");
-                }
-                // A statement that its client has given up must not be applied hours later, when a lock frees.
-                if !options.get_options().is_some_and(|set| set.contains("statement_timeout")) {
-                    options = options.options([("statement_timeout", DEFAULT_DEADLINE.as_millis().to_string())]);
-                }
-                Ok(Store::on_postgres(pool_options(CONNECTIONS).connect_lazy_with(options)))
+                let options = PgConnectOptions::from_str(url).map_err(|error| bad(error.to_string()))?;
+                Ok(Store::on_postgres_options(options))
             }
             scheme => Err(Error::UnknownScheme { url: without_password(url), scheme: scheme.into() }),
         }
@@ -56,6 +49,18 @@ impl Store {
     /// A store on a PostgreSQL pool made elsewhere.
     pub fn on_postgres(pool: PgPool) -> Store {
         Store::new(Connections::Postgres(pool))
+    }
+
+    /// A store on connections of these options. Makes no connection yet.
+    pub fn on_postgres_options(mut options: PgConnectOptions) -> Store {
+        if options.get_application_name().is_none() {
+            options = options.application_name("leaseproof");
+        }
+        // A statement that its client has given up must not be applied hours later, when a lock frees.
+        if !options.get_options().is_some_and(|set| set.contains("statement_timeout")) {
+            options = options.options([("statement_timeout", DEFAULT_DEADLINE.as_millis().to_string())]);
+        }
+        Store::on_postgres(pool_options(CONNECTIONS).connect_lazy_with(options))
     }
 
     fn on_sqlite(options: SqliteConnectOptions, connections: u32) -> Store {

@@ -1,0 +1,69 @@
+//! Goal: every story ends, on the real code, as its file expects, and every ablation shows what its guard is for.
+//! Method: some seeds each; the matrix and the gate run more.
+
+use std::collections::BTreeSet;
+
+use leaseproof_scenarios::{Story, Verdict, ablations, stories};
+use leaseproof_sim::run::{Collected, Run, run_many};
+
+/// Seeds of a story.
+const SEEDS: u64 = 12;
+
+fn runs(story: &Story, seeds: u64) -> Vec<(u64, Run)> {
+    let collected = Collected::default();
+    run_many(story, 0..seeds, 2, &|seed, run| collected.add(seed, run));
+    let runs = collected.into_runs().into_iter();
+    runs.map(|(seed, run)| (seed, run.unwrap_or_else(|error| panic!("{} seed {seed}: {error}", story.name)))).collect()
+}
+
+/// What is wrong with a run, as its file sees it.
+fn complaints(story: &Story, run: &Run) -> Vec<String> {
+    let expect = &story.expect;
+    let mut wrong: Vec<String> = run.defects.clone();
+    wrong.extend(run.findings.iter().filter(|f| f.property.is_none()).map(|f| f.why.clone()));
+    let mut check = |holds: bool, what: String| {
+        if !holds {
+            wrong.push(what);
+        }
+    };
+    check(expect.verdicts.contains(&run.verdict), format!("verdict {}", run.verdict));
+    let bound = |max: Option<u64>, seen: Option<u64>| max.is_none_or(|max| seen.is_some_and(|seen| seen <= max));
+    check(bound(expect.recovers_within_ms, run.recovered_ms), format!("recovered in {:?} ms", run.recovered_ms));
+    check(expect.effects_max.is_none_or(|max| run.effects_max <= max), format!("{} effects", run.effects_max));
+    check(expect.effects_min.is_none_or(|min| run.effects_min >= min), format!("{} effects", run.effects_min));
+    check(expect.late_results_min.is_none_or(|min| run.late_results >= min), format!("{} late", run.late_results));
+    check(expect.runs_max.is_none_or(|max| run.runs_max <= max), format!("{} runs", run.runs_max));
+    wrong
+}
+
+#[test]
+fn every_story_ends_as_its_file_expects() {
+    let mut wrong = Vec::new();
+    for story in stories().unwrap() {
+        for (seed, run) in runs(&story, SEEDS) {
+            for what in complaints(&story, &run) {
+                wrong.push(format!("{} seed {seed}: {what}", story.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn without_its_guard_the_real_code_breaks_the_property_and_with_it_it_does_not() {
+    for story in ablations().unwrap() {
+        let broken: BTreeSet<Verdict> =
+            story.expect.verdicts.iter().copied().filter(|verdict| verdict.broken().is_some()).collect();
+        let without = runs(&story, SEEDS);
+        for (seed, run) in &without {
+            assert!(story.expect.verdicts.contains(&run.verdict), "{} seed {seed}: {}", story.name, run.verdict);
+        }
+        let hits = without.iter().filter(|(_, run)| broken.contains(&run.verdict)).count();
+        assert!(hits > 0, "{}: no seed of {SEEDS} shows {broken:?}", story.name);
+        let guarded = Story { without: None, ..story.clone() };
+        for (seed, run) in runs(&guarded, SEEDS) {
+            assert_eq!(run.verdict.broken(), None, "{} with its guard, seed {seed}", story.name);
+            assert_eq!(run.defects, [""; 0], "{} with its guard, seed {seed}", story.name);
+        }
+    }
+}
