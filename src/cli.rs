@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use leaseproof_rules::{Guard, Status};
+use leaseproof_scenarios::Millis;
 
 /// Which RUNNING tasks may a system re-run by itself after a worker died, and which must go to a person?
 #[derive(Parser)]
@@ -69,13 +71,13 @@ pub struct ReplayArgs {
     /// Where to run it.
     #[arg(long, value_enum, default_value = "sim")]
     pub on: Rung,
-    /// The seed of the run to draw.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    /// The seed of the run to draw; 0 if left out.
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Run this many seeds, from --seed on, and tell how often each verdict came out; draws the first run of the worst.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
-    /// Write the run's trace here, as JSON lines.
+    /// Write the trace of the run that is drawn here, as JSON lines.
     #[arg(long)]
     pub trace: Option<PathBuf>,
     /// Print one object instead of the lanes.
@@ -89,9 +91,9 @@ pub struct ReplayArgs {
     leaseproof check --without cas_at_claim\n  \
     leaseproof check --ablations --json")]
 pub struct CheckArgs {
-    /// Switch one guard off and see what breaks.
-    #[arg(long, value_name = "GUARD", conflicts_with = "ablations")]
-    pub without: Option<String>,
+    /// Switch one guard off and see what breaks. Exit code 1 is then the answer one expects.
+    #[arg(long, value_name = "GUARD", conflicts_with = "ablations", value_parser = guard)]
+    pub without: Option<Guard>,
     /// The same for every guard, one after the other.
     #[arg(long)]
     pub ablations: bool,
@@ -148,11 +150,11 @@ pub struct EnqueueArgs {
     #[arg(long, default_value = "{}")]
     pub payload: String,
     /// How long a claim lives without a heartbeat: "250ms", "30s", "5m", "2h" (database's clock).
-    #[arg(long, default_value = "30s")]
-    pub lease: String,
+    #[arg(long, default_value = "30s", value_parser = Millis::parse)]
+    pub lease: Millis,
     /// How often the worker renews (its monotonic clock).
-    #[arg(long, default_value = "10s")]
-    pub heartbeat: String,
+    #[arg(long, default_value = "10s", value_parser = Millis::parse)]
+    pub heartbeat: Millis,
     /// Failed runs before a person is asked.
     #[arg(long, default_value_t = 3)]
     pub max_attempts: u32,
@@ -160,21 +162,50 @@ pub struct EnqueueArgs {
     #[arg(long, default_value_t = 3)]
     pub max_interruptions: u32,
     /// Delay after the first failure; doubles with each.
-    #[arg(long, default_value = "1s")]
-    pub retry_delay: String,
+    #[arg(long, default_value = "1s", value_parser = Millis::parse)]
+    pub retry_delay: Millis,
     /// Longer than this, a person looks at it (database's clock).
+    #[arg(long, value_parser = Millis::parse)]
+    pub expected_run: Option<Millis>,
+    /// How long before the end of its lease a worker stops acting on the task; default: 3s, or a tenth of a short lease.
+    #[arg(long, value_parser = Millis::parse)]
+    pub fence_margin: Option<Millis>,
+    /// What follows when the attempts are used up.
+    #[arg(long, value_enum, default_value = "escalate")]
+    pub on_exhausted: Exhausted,
+    /// Not before this long from now.
+    #[arg(long, default_value = "0s", value_parser = Millis::parse)]
+    pub delay: Millis,
+    /// A second task with the same key is not put in: makes it safe to enqueue again.
     #[arg(long)]
-    pub expected_run: Option<String>,
+    pub unique_key: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Exhausted {
+    /// A person decides.
+    Escalate,
+    /// The task is marked FAIL.
+    Fail,
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "Payload of a task of kind `shell`: {\"command\": \"…\", \"timeout_ms\": 60000}; the timeout may be left out.\n\
+    The command runs under `sh -c` with LEASEPROOF_TASK_ID and LEASEPROOF_EPOCH set. Exit 0 is success, 65 is bad input \
+    (never retried), everything else is worth another attempt. When the lease is lost the command and its children are killed.\n\n\
+    A task of any other kind goes to a person: this worker has no handler for it."
+)]
 pub struct WorkArgs {
     /// Tasks at once.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub slots: u32,
-    /// Stop as soon as nothing is due or running.
+    /// Stop as soon as every task is resolved (SUCCESS, FAIL or WAIT_MANUAL), retries included.
     #[arg(long)]
     pub until_empty: bool,
+    /// How long a shutdown (Ctrl-C, SIGTERM) waits for commands before it puts their tasks back.
+    #[arg(long, default_value = "30s", value_parser = Millis::parse)]
+    pub grace: Millis,
     /// An explicit boot id instead of a random one; must never have been used.
     #[arg(long)]
     pub boot_id: Option<String>,
@@ -182,24 +213,27 @@ pub struct WorkArgs {
     #[arg(long)]
     pub slot_name: Option<String>,
     /// How often an idle worker looks for tasks.
-    #[arg(long, default_value = "1s")]
-    pub poll: String,
+    #[arg(long, default_value = "1s", value_parser = Millis::parse)]
+    pub poll: Millis,
     /// How often it sweeps.
-    #[arg(long, default_value = "5s")]
-    pub sweep: String,
+    #[arg(long, default_value = "5s", value_parser = Millis::parse)]
+    pub sweep: Millis,
 }
 
 #[derive(Args)]
 pub struct ListArgs {
     /// Only tasks with this status.
-    #[arg(long)]
-    pub status: Option<String>,
+    #[arg(long, value_parser = status)]
+    pub status: Option<Status>,
     /// Only tasks of this kind.
     #[arg(long)]
     pub kind: Option<String>,
-    /// At most this many, newest first.
-    #[arg(long, default_value_t = 50)]
+    /// At most this many, in the order in which they were put in.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+    /// Only tasks after this id: the next page.
+    #[arg(long, value_name = "ID", default_value_t = 0)]
+    pub after: i64,
 }
 
 #[derive(Args)]
@@ -231,4 +265,23 @@ pub struct ResolveArgs {
     /// Refuse if the task's epoch is no longer this one; default: the one it has now.
     #[arg(long)]
     pub epoch: Option<u64>,
+}
+
+fn guard(text: &str) -> Result<Guard, String> {
+    Guard::from_name(text).ok_or_else(|| format!("accepted are: {}", Guard::ALL.map(Guard::name).join(", ")))
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    Status::from_name(&text.to_uppercase())
+        .ok_or_else(|| format!("accepted are: {}", Status::ALL.map(Status::name).join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        super::Cli::command().debug_assert();
+    }
 }

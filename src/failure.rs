@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use leaseproof_queue::Error;
+
 /// Why a command did not succeed.
 #[derive(Debug)]
 pub enum Failure {
@@ -10,17 +12,19 @@ pub enum Failure {
     Violated,
     /// The caller gave something that can not be used; nothing was changed.
     BadInput(String),
+    /// The database can not be reached or does not answer.
+    Database(String),
     /// Our fault, or the machine's.
     Internal(String),
 }
 
 impl Failure {
-    /// 1 violated, 2 bad input, 3 internal.
+    /// 1 violated, 2 bad input, 3 everything else.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Violated => 1,
             Failure::BadInput(_) => 2,
-            Failure::Internal(_) => 3,
+            Failure::Database(_) | Failure::Internal(_) => 3,
         })
     }
 }
@@ -29,7 +33,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Violated => f.write_str("a property does not hold"),
-            Failure::BadInput(why) => write!(f, "{why}"),
+            Failure::BadInput(why) | Failure::Database(why) => f.write_str(why),
             Failure::Internal(why) => write!(f, "internal error: {why}"),
         }
     }
@@ -41,9 +45,26 @@ impl From<leaseproof_scenarios::StoryError> for Failure {
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Failure {
-        Failure::Internal(error.to_string())
+impl From<leaseproof_model::story::StoryModelError> for Failure {
+    /// A story that does not fit into the model can be made smaller; the rest is ours.
+    fn from(error: leaseproof_model::story::StoryModelError) -> Failure {
+        use leaseproof_model::story::StoryModelError::{TooFine, TooMany};
+        match error {
+            TooFine { .. } | TooMany { .. } => Failure::BadInput(error.to_string()),
+            other => Failure::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Unavailable { .. } | Error::Unknown { .. } => {
+                Failure::Database(format!("{error}. Is the server up, and is --url (or LEASEPROOF_URL) the right one?"))
+            }
+            Error::BadRow { .. } => Failure::Internal(error.to_string()),
+            _ => Failure::BadInput(error.to_string()),
+        }
     }
 }
 

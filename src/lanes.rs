@@ -2,21 +2,9 @@
 
 use std::fmt::Write;
 
-use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
 
-/// How an event is coloured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tone {
-    Plain,
-    /// The work, or a decision, goes through.
-    Good,
-    /// A write is refused, a reply does not come.
-    Dim,
-    /// Somebody has to look.
-    Bad,
-    /// The story does this on purpose.
-    Fault,
-}
+use crate::style::{Tone, paint};
 
 /// What an event does to its node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,16 +28,17 @@ pub struct Beat {
 
 const TIME: usize = 10;
 const NARROWEST: usize = 18;
+const WIDEST: usize = 44;
 
 /// Draws the beats, in the given order, within `width` columns as far as the lanes allow.
 pub fn draw(lanes: &[String], beats: &[Beat], width: usize) -> String {
-    let each = (width.saturating_sub(TIME) / lanes.len().max(1)).max(NARROWEST);
+    let each = (width.saturating_sub(TIME) / lanes.len().max(1)).clamp(NARROWEST, WIDEST);
     let mut out = format!("{:>TIME$}", "time ");
     for lane in lanes {
-        let _ = write!(out, "{}{lane:<each$}{}", bold().render(), bold().render_reset());
+        out.push_str(&paint(Tone::Strong, &format!("{lane:<each$}")));
     }
     trim(&mut out);
-    let mut life = vec![Life::Up; lanes.len()];
+    let mut life: Vec<Life> = (0..lanes.len()).map(|lane| at_first(lane, beats)).collect();
     let mut last = None;
     for beat in beats {
         let stamp = match last {
@@ -61,9 +50,9 @@ pub fn draw(lanes: &[String], beats: &[Beat], width: usize) -> String {
             let _ = write!(out, "{:>width$} ", if row == 0 { stamp.as_str() } else { "" }, width = TIME - 1);
             for (lane, state) in life.iter().enumerate() {
                 if lane == beat.lane {
-                    let style = style(beat.tone);
                     let mark = if row == 0 { "●" } else { line(*state) };
-                    let _ = write!(out, "{}{mark} {piece:<w$}{} ", style.render(), style.render_reset(), w = each - 3);
+                    out.push_str(&paint(beat.tone, &format!("{mark} {piece}")));
+                    out.push_str(&" ".repeat((each - 2).saturating_sub(piece.width())));
                 } else {
                     let _ = write!(out, "{:<each$}", line(*state));
                 }
@@ -75,6 +64,14 @@ pub fn draw(lanes: &[String], beats: &[Beat], width: usize) -> String {
         }
     }
     out
+}
+
+/// A node whose first change is to come up was not there before.
+fn at_first(lane: usize, beats: &[Beat]) -> Life {
+    match beats.iter().filter(|beat| beat.lane == lane).find_map(|beat| beat.life) {
+        Some(Life::Up) => Life::Down,
+        _ => Life::Up,
+    }
 }
 
 /// What stands for a node that does nothing.
@@ -107,21 +104,6 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-fn bold() -> Style {
-    Style::new().bold()
-}
-
-/// The colours of the command's output.
-pub fn style(tone: Tone) -> Style {
-    match tone {
-        Tone::Plain => Style::new(),
-        Tone::Good => AnsiColor::Green.on_default(),
-        Tone::Dim => Style::new().dimmed(),
-        Tone::Bad => AnsiColor::Red.on_default().bold(),
-        Tone::Fault => AnsiColor::Yellow.on_default(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,23 +114,25 @@ mod tests {
 
     #[test]
     fn a_dead_node_has_no_line_and_a_paused_one_a_broken_line() {
-        let lanes = ["w1".to_owned(), "w2".to_owned()];
+        let lanes = ["w1", "w2", "w3"].map(str::to_owned);
         let beats = [
             beat(0, 0, "claim t1", None),
             beat(12_000, 0, "crash", Some(Life::Down)),
             beat(12_000, 1, "pause", Some(Life::Paused)),
             beat(45_250, 0, "start", Some(Life::Up)),
+            beat(45_250, 2, "start", Some(Life::Up)),
         ];
-        let picture = draw(&lanes, &beats, 60);
+        let picture = draw(&lanes, &beats, 70);
         let plain = anstream::adapter::strip_str(&picture).to_string();
-        assert_eq!(
-            plain,
-            "    time w1                       w2\n   \
-                0.000s ● claim t1               │\n  \
-                12.000s ● crash                  │\n            \
-                                        ● pause\n  \
-                45.250s ● start                  ┊\n"
-        );
+        let lines = [
+            "    time w1                  w2                  w3",
+            "  0.000s ● claim t1          │",
+            " 12.000s ● crash             │",
+            "                             ● pause",
+            " 45.250s ● start             ┊",
+            "         │                   ┊                   ● start",
+        ];
+        assert_eq!(plain.lines().collect::<Vec<_>>(), lines);
     }
 
     #[test]

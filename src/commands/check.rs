@@ -1,0 +1,180 @@
+//! `leaseproof check`: the properties of the design on the model, with all guards or without one.
+
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use leaseproof_model::check::{CheckRow, Holds, ModelError, RowKind, Selection, check, check_ablation, protects};
+use leaseproof_rules::{Guard, Property};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::CheckArgs;
+use crate::failure::Failure;
+use crate::style::{Tone, paint, print, print_json, width};
+use crate::table::{fill, layout};
+
+/// Runs the command. 0 only if everything holds: a search that was cut proves nothing.
+pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    let progress = ProgressBar::new_spinner();
+    progress.enable_steady_tick(Duration::from_millis(100));
+    let internal = |error: ModelError| Failure::Internal(error.to_string());
+    let mut rows = Vec::new();
+    match (args.ablations, args.without) {
+        (true, _) => {
+            for guard in Guard::ALL {
+                progress.set_message(format!("the design without {guard}"));
+                rows.extend(check_ablation(guard).map_err(internal)?);
+            }
+        }
+        (false, Some(guard)) => {
+            progress.set_message(format!("the design without {guard}"));
+            rows = check_ablation(guard).map_err(internal)?;
+        }
+        (false, None) => {
+            progress.set_message("the design in all worlds");
+            rows = check(Selection::default()).map_err(internal)?;
+        }
+    }
+    progress.finish_and_clear();
+    if args.json {
+        print_json(&rows.iter().map(to_json).collect::<Vec<_>>())?;
+    } else {
+        print(&report(&rows, args.ablations))?;
+    }
+    match rows.iter().all(|row| row.holds == Holds::Holds) {
+        true => Ok(()),
+        false => Err(Failure::Violated),
+    }
+}
+
+/// A row of `check --json`. Fields are only ever added, at the end.
+#[derive(Serialize)]
+struct Row<'a> {
+    design: &'a str,
+    without: Option<&'a str>,
+    property: &'a str,
+    kind: &'a str,
+    holds: Value,
+    states: usize,
+    trace_len: usize,
+    seconds: f64,
+    sentence: &'a str,
+    shown_in: Option<&'a str>,
+    worlds: &'a [String],
+    trace: &'a [String],
+}
+
+fn to_json(row: &CheckRow) -> Row<'_> {
+    Row {
+        design: row.design,
+        without: row.without.map(Guard::name),
+        property: &row.property,
+        kind: row.kind.name(),
+        holds: match row.holds {
+            Holds::Holds => true.into(),
+            Holds::Violated => false.into(),
+            Holds::Cut => "cut".into(),
+        },
+        states: row.states,
+        trace_len: row.trace_len,
+        seconds: (row.seconds * 1e3).round() / 1e3,
+        sentence: sentence(row),
+        shown_in: row.shown_in.as_deref(),
+        worlds: &row.worlds,
+        trace: &row.trace,
+    }
+}
+
+fn sentence(row: &CheckRow) -> &str {
+    match Property::from_name(&row.property) {
+        Some(property) => property.sentence(),
+        None => &row.property,
+    }
+}
+
+fn report(rows: &[CheckRow], ablations: bool) -> String {
+    let mut out = match ablations {
+        true => ablation_table(rows),
+        false => property_table(rows),
+    };
+    let shown: Vec<&CheckRow> =
+        rows.iter().filter(|row| row.holds == Holds::Violated && !row.trace.is_empty()).collect();
+    for row in shown.iter().filter(|row| !ablations && row.kind != RowKind::Sometimes) {
+        let world = row.shown_in.as_deref().unwrap_or_default();
+        let title = format!("\nThe shortest run against “{}”, in {world}:", sentence(row));
+        out.push_str(&paint(Tone::Strong, &title));
+        out.push('\n');
+        for (number, step) in (1..).zip(&row.trace) {
+            for (index, line) in fill(step, width().saturating_sub(6).max(40)).into_iter().enumerate() {
+                let margin = if index == 0 { format!("{number:>4}") } else { " ".repeat(4) };
+                out.push_str(&format!("{margin}  {line}\n"));
+            }
+        }
+    }
+    let states = rows.iter().map(|row| row.states).max().unwrap_or(0);
+    let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
+    let count = |holds| rows.iter().filter(|row| row.holds == holds).count();
+    out.push_str(&format!(
+        "\n{} hold, {} violated, {} cut; {states} states in the largest check; {seconds:.1} s\n",
+        count(Holds::Holds),
+        count(Holds::Violated),
+        count(Holds::Cut)
+    ));
+    out
+}
+
+fn property_table(rows: &[CheckRow]) -> String {
+    let cells = rows.iter().map(|row| {
+        let trace = if row.trace_len == 0 { "–".to_owned() } else { row.trace_len.to_string() };
+        let cells = [mark(row.holds), row.kind.name(), sentence(row), &trace].map(str::to_owned);
+        cells.to_vec()
+    });
+    let lines = layout(&["", "", "property", "shortest trace"], &cells.collect::<Vec<_>>());
+    painted(&lines, rows.iter().map(|row| row.holds == Holds::Holds))
+}
+
+/// One line a guard: what it protects, and whether the model misses it.
+fn ablation_table(rows: &[CheckRow]) -> String {
+    let mut cells = Vec::new();
+    let mut missed = Vec::new();
+    for guard in Guard::ALL {
+        let broken: Vec<&CheckRow> =
+            rows.iter().filter(|row| row.without == Some(guard) && row.holds == Holds::Violated).collect();
+        let first = broken.iter().find(|row| row.property == protects(guard).name()).or(broken.first());
+        missed.push(first.is_some());
+        cells.push(match first {
+            Some(row) => vec![
+                guard.name().to_owned(),
+                row.property.clone(),
+                row.trace_len.to_string(),
+                broken.iter().map(|row| row.property.as_str()).collect::<Vec<_>>().join(", "),
+            ],
+            None => vec![guard.name().to_owned(), "nothing breaks".to_owned()],
+        });
+    }
+    let lines = layout(&["without", "breaks", "steps", "all that breaks"], &cells);
+    // A guard that nothing misses is the bad news here.
+    painted(&lines, missed.into_iter())
+}
+
+fn painted(lines: &[String], good: impl Iterator<Item = bool>) -> String {
+    let mut out = String::new();
+    for (index, (line, good)) in lines.iter().zip(std::iter::once(true).chain(good)).enumerate() {
+        let tone = match (index, good) {
+            (0, _) => Tone::Strong,
+            (_, true) => Tone::Plain,
+            (_, false) => Tone::Bad,
+        };
+        out.push_str(&paint(tone, line));
+        out.push('\n');
+    }
+    out
+}
+
+fn mark(holds: Holds) -> &'static str {
+    match holds {
+        Holds::Holds => "✓",
+        Holds::Violated => "✗",
+        Holds::Cut => "cut",
+    }
+}

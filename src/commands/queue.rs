@@ -1,0 +1,228 @@
+//! `leaseproof queue …`: the queue as people use it.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::time::Duration;
+
+use leaseproof_queue::rules::{Backoff, Entry, OnExhausted, Policy};
+use leaseproof_queue::{Error, NewTask, Queue, Resolution, Signed, Sweeper};
+use serde::Serialize;
+
+use super::shell::ShellPayload;
+use super::{records, work};
+use crate::cli::{EnqueueArgs, Exhausted, ListArgs, QueueArgs, QueueCommand, ResolveArgs};
+use crate::failure::Failure;
+use crate::style::{print, print_json};
+
+/// Runs the command on a runtime of its own: the simulation must never find one on its thread.
+pub fn run(args: QueueArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Internal(format!("no runtime: {error}")))?;
+    let result = runtime.block_on(command(args));
+    // Handlers that are still running are dropped here, and their commands killed with them.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    result
+}
+
+async fn command(args: QueueArgs) -> Result<(), Failure> {
+    let queue = open(&args.url).await?;
+    let result = match args.command {
+        QueueCommand::Migrate => migrate(&queue, args.json).await,
+        other => match ready(&queue, &args.url).await {
+            Err(failure) => Err(failure),
+            Ok(()) => match other {
+                QueueCommand::Migrate => Ok(()),
+                QueueCommand::Enqueue(enqueue_args) => enqueue(&queue, enqueue_args, args.json).await,
+                QueueCommand::Work(work_args) => work::work(&queue, work_args, args.json).await,
+                QueueCommand::Sweep => sweep(&queue, args.json).await,
+                QueueCommand::List(list_args) => list(&queue, &list_args, args.json).await,
+                QueueCommand::Show { id } => show(&queue, id, args.json).await,
+                QueueCommand::Resolve(resolve_args) => resolve(&queue, &resolve_args, args.json).await,
+            },
+        },
+    };
+    queue.close().await;
+    result
+}
+
+async fn open(url: &str) -> Result<Queue, Failure> {
+    // SQLite takes an empty name for a database that is gone with its connection.
+    let path = url.strip_prefix("sqlite:").map(|rest| rest.trim_start_matches('/'));
+    if path.is_some_and(|path| path.split('?').next().unwrap_or_default().is_empty()) {
+        return Err(Failure::BadInput(format!("database URL {url:?} names no file; write e.g. sqlite:leaseproof.db")));
+    }
+    Ok(Queue::connect(url).await?)
+}
+
+/// Every command but `migrate` needs the tables, and changes nothing where they are missing.
+async fn ready(queue: &Queue, url: &str) -> Result<(), Failure> {
+    queue.check_schema().await.map_err(|error| about_file(error, url))
+}
+
+/// A file that can not be opened is the caller's, not the server's.
+fn about_file(error: Error, url: &str) -> Failure {
+    match error {
+        Error::Unavailable { ref cause, .. } if url.starts_with("sqlite:") && !cause.to_string().contains("locked") => {
+            Failure::BadInput(format!("{url}: {cause}; is the folder there, and may you read and write the file?"))
+        }
+        other => other.into(),
+    }
+}
+
+#[derive(Serialize)]
+struct Migrated {
+    from: i64,
+    to: i64,
+}
+
+async fn migrate(queue: &Queue, json: bool) -> Result<(), Failure> {
+    let from = queue.migrate().await?;
+    let to = leaseproof_queue::SCHEMA_VERSION;
+    if json {
+        return print_json(&Migrated { from, to });
+    }
+    print(&match from {
+        0 => format!("tables created, version {to}\n"),
+        from if from == to => format!("nothing to do: the tables have version {to}\n"),
+        from => format!("tables brought from version {from} to {to}\n"),
+    })
+}
+
+#[derive(Serialize)]
+struct Put {
+    id: i64,
+    new: bool,
+}
+
+async fn enqueue(queue: &Queue, args: EnqueueArgs, json: bool) -> Result<(), Failure> {
+    let payload = payload(&args)?;
+    let mut task = NewTask::new(args.kind.clone(), payload).policy(policy(&args)).delay_ms(args.delay.0);
+    task.unique_key = args.unique_key;
+    let put = queue.enqueue(task).await?;
+    if json {
+        return print_json(&Put { id: put.id, new: put.new });
+    }
+    print(&match put.new {
+        true => format!("task {} is in the queue\n", put.id),
+        false => format!("task {} is in the queue already: it has this unique key\n", put.id),
+    })
+}
+
+fn payload(args: &EnqueueArgs) -> Result<Vec<u8>, Failure> {
+    let mut payload = args.payload.clone().into_bytes();
+    if args.payload == "-" {
+        payload.clear();
+        let read = std::io::stdin().lock().read_to_end(&mut payload);
+        read.map_err(|error| Failure::BadInput(format!("--payload -: standard input can not be read: {error}")))?;
+    }
+    if args.kind == super::shell::KIND
+        && let Err(error) = serde_json::from_slice::<ShellPayload>(&payload)
+    {
+        return Err(Failure::BadInput(format!("--payload of kind shell: {error}; it is {}", super::shell::PAYLOAD)));
+    }
+    Ok(payload)
+}
+
+fn policy(args: &EnqueueArgs) -> Policy {
+    let default = Policy::default();
+    Policy {
+        lease_ms: args.lease.0,
+        heartbeat_ms: args.heartbeat.0,
+        fence_margin_ms: args.fence_margin.map_or(default.fence_margin_ms.min(args.lease.0 / 10), |margin| margin.0),
+        max_attempts: args.max_attempts,
+        max_interruptions: args.max_interruptions,
+        backoff: Backoff {
+            base_ms: args.retry_delay.0,
+            max_ms: default.backoff.max_ms.max(args.retry_delay.0),
+            ..default.backoff
+        },
+        expected_run_ms: args.expected_run.map(|run| run.0),
+        on_exhausted: match args.on_exhausted {
+            Exhausted::Escalate => OnExhausted::Escalate,
+            Exhausted::Fail => OnExhausted::Fail,
+        },
+    }
+}
+
+#[derive(Serialize)]
+struct Swept {
+    seen: u64,
+    requeued: u64,
+    escalated: u64,
+    waiting: u64,
+    overtaken: u64,
+    failed: u64,
+}
+
+async fn sweep(queue: &Queue, json: bool) -> Result<(), Failure> {
+    let report = Sweeper::new(queue.clone(), Duration::from_secs(1)).sweep_once().await?;
+    let leaseproof_queue::SweepReport { seen, requeued, escalated, waiting, overtaken, failed } = report;
+    if json {
+        print_json(&Swept { seen, requeued, escalated, waiting, overtaken, failed })?;
+    } else {
+        print(&format!(
+            "{seen} looked at: {requeued} taken back, {escalated} handed to a person, {waiting} wait for the third \
+             party, {overtaken} overtaken\n"
+        ))?;
+    }
+    match failed {
+        0 => Ok(()),
+        some => {
+            Err(Failure::Database(format!("{some} of {seen} tasks could not be decided; the next sweep tries again")))
+        }
+    }
+}
+
+async fn list(queue: &Queue, args: &ListArgs, json: bool) -> Result<(), Failure> {
+    let tasks = queue.list(args.status, args.kind.as_deref(), args.after, args.limit).await?;
+    if json {
+        return print_json(&tasks.iter().map(records::Task::of).collect::<Vec<_>>());
+    }
+    print(&records::list(&tasks, args.limit))
+}
+
+async fn show(queue: &Queue, id: i64, json: bool) -> Result<(), Failure> {
+    let shown = queue.show(id).await?;
+    if json {
+        return print_json(&records::Shown::of(&shown));
+    }
+    print(&records::show(&shown))
+}
+
+async fn resolve(queue: &Queue, args: &ResolveArgs, json: bool) -> Result<(), Failure> {
+    let resolution = match (args.rerun, args.fail) {
+        (true, _) => Resolution::Rerun { input: input(args)?, effects: effects(args)? },
+        (_, true) => Resolution::Fail,
+        _ => Resolution::Succeed,
+    };
+    let task = queue.resolve(args.id, args.epoch, &resolution, Signed { by: &args.by, why: &args.why }).await?;
+    if json {
+        return print_json(&records::Task::of(&task));
+    }
+    print(&format!("task {} is {} now, epoch {}\n", task.id, task.status, task.epoch))
+}
+
+fn input(args: &ResolveArgs) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(path) = &args.input else { return Ok(None) };
+    let unreadable = |error| Failure::BadInput(format!("--input {}: can not be read: {error}", path.display()));
+    std::fs::read(path).map(Some).map_err(unreadable)
+}
+
+fn effects(args: &ResolveArgs) -> Result<BTreeMap<String, Entry>, Failure> {
+    let mut effects = BTreeMap::new();
+    for text in &args.effects {
+        let wrong = || Failure::BadInput(format!("--effect {text:?}: write KEY=done or KEY=not-done"));
+        let (key, said) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let entry = match said {
+            "done" => Entry::Done,
+            "not-done" => Entry::NotDone,
+            _ => return Err(wrong()),
+        };
+        if effects.insert(key.to_owned(), entry).is_some() {
+            return Err(Failure::BadInput(format!("--effect {key:?} is given twice: say once whether it happened")));
+        }
+    }
+    Ok(effects)
+}

@@ -1,0 +1,251 @@
+//! Tasks and their records as people and programs read them.
+
+use leaseproof_queue as queue;
+use queue::rules::{EffectRule, OnUnknown, Status};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::style::{Tone, paint, width};
+use crate::table::{cut, layout};
+
+/// A task in `queue list`, `show` and `resolve --json`. Times are ms since the Unix epoch, on the database's clock.
+#[derive(Serialize)]
+pub struct Task<'a> {
+    id: i64,
+    kind: &'a str,
+    status: &'a str,
+    epoch: u64,
+    attempts: u32,
+    interruptions: u32,
+    reason: Option<&'a str>,
+    owner: Option<&'a str>,
+    payload: Value,
+    result: Option<Value>,
+    last_error: Option<&'a str>,
+    created_at_ms: i64,
+    due_at_ms: i64,
+    claimed_at_ms: Option<i64>,
+    heartbeat_at_ms: Option<i64>,
+    lease_until_ms: Option<i64>,
+    finished_at_ms: Option<i64>,
+    unique_key: Option<&'a str>,
+}
+
+/// JSON as it is stored; a text that is none is shown as a text.
+fn value(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into())
+}
+
+impl<'a> Task<'a> {
+    pub fn of(task: &'a queue::Task) -> Task<'a> {
+        Task {
+            id: task.id,
+            kind: &task.kind,
+            status: task.status.name(),
+            epoch: task.epoch,
+            attempts: task.attempts,
+            interruptions: task.interruptions,
+            reason: task.reason.map(|reason| reason.name()),
+            owner: task.owner.as_deref(),
+            payload: value(&task.payload),
+            result: task.result.as_deref().map(|result| value(result.as_bytes())),
+            last_error: task.last_error.as_deref(),
+            created_at_ms: task.created_at_ms,
+            due_at_ms: task.due_at_ms,
+            claimed_at_ms: task.claimed_at_ms,
+            heartbeat_at_ms: task.heartbeat_at_ms,
+            lease_until_ms: task.lease_until_ms,
+            finished_at_ms: task.finished_at_ms,
+            unique_key: task.unique_key.as_deref(),
+        }
+    }
+}
+
+/// A task with its record in `queue show --json`.
+#[derive(Serialize)]
+pub struct Shown<'a> {
+    task: Task<'a>,
+    record: Vec<Entry<'a>>,
+    effects: Vec<Effect<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    at_ms: i64,
+    epoch: u64,
+    verb: &'a str,
+    actor: &'a str,
+    from: Option<&'a str>,
+    to: &'a str,
+    note: Option<&'a str>,
+    effect: Option<&'a str>,
+    beat_gap_ms: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Effect<'a> {
+    key: &'a str,
+    state: &'a str,
+    epoch: u64,
+    at_ms: i64,
+    outcome: Option<Value>,
+    instruments: Vec<&'static str>,
+    on_unknown: &'static str,
+}
+
+impl<'a> Shown<'a> {
+    pub fn of(shown: &'a queue::Shown) -> Shown<'a> {
+        let record = shown.record.iter().map(|event| Entry {
+            at_ms: event.at_ms,
+            epoch: event.epoch,
+            verb: &event.verb,
+            actor: &event.actor,
+            from: event.from_status.map(Status::name),
+            to: event.to_status.name(),
+            note: event.note.as_deref(),
+            effect: event.effect_key.as_deref(),
+            beat_gap_ms: event.beat_gap_ms,
+        });
+        let effects = shown.effects.iter().map(|effect| Effect {
+            key: &effect.key,
+            state: effect.state.name(),
+            epoch: effect.epoch,
+            at_ms: effect.at_ms,
+            outcome: effect.outcome.as_deref().map(|outcome| value(outcome.as_bytes())),
+            instruments: instruments(effect.rule),
+            on_unknown: match effect.rule.on_unknown {
+                OnUnknown::Escalate => "escalate",
+                OnUnknown::Repeat => "repeat",
+                OnUnknown::Skip => "skip",
+            },
+        });
+        Shown { task: Task::of(&shown.task), record: record.collect(), effects: effects.collect() }
+    }
+}
+
+fn instruments(rule: EffectRule) -> Vec<&'static str> {
+    let has = rule.instruments;
+    let named = [
+        (has.idempotency_key, "idempotency_key"),
+        (has.status_query, "status_query"),
+        (has.execution_token, "execution_token"),
+    ];
+    named.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
+}
+
+/// The tasks as a table.
+pub fn list(tasks: &[queue::Task], limit: u32) -> String {
+    if tasks.is_empty() {
+        return "no such task\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = tasks
+        .iter()
+        .map(|task| {
+            let why = task.reason.map(|reason| reason.name().to_owned());
+            let last = why.or_else(|| task.owner.as_deref().map(|owner| format!("owner {}", short(owner))));
+            vec![
+                task.id.to_string(),
+                task.status.name().to_owned(),
+                task.epoch.to_string(),
+                task.kind.clone(),
+                format!("{}+{}", task.attempts, task.interruptions),
+                last.unwrap_or_default(),
+                one_line(&String::from_utf8_lossy(&task.payload)),
+            ]
+        })
+        .collect();
+    let columns = width();
+    let header = ["id", "status", "epoch", "kind", "failed+lost", "why", "payload"];
+    let mut out = String::new();
+    for (index, line) in layout(&header, &rows).into_iter().enumerate() {
+        let tone = match index.checked_sub(1).map(|row| tasks[row].status) {
+            None => Tone::Strong,
+            Some(status) => tone(status),
+        };
+        out.push_str(&paint(tone, &cut(&line, columns)));
+        out.push('\n');
+    }
+    if let (true, Some(last)) = (tasks.len() == limit as usize, tasks.last()) {
+        out.push_str(&format!("there may be more: --after {}\n", last.id));
+    }
+    out
+}
+
+fn tone(status: Status) -> Tone {
+    match status {
+        Status::Success => Tone::Good,
+        Status::WaitManual => Tone::Bad,
+        Status::Fail | Status::RetryWait => Tone::Fault,
+        Status::Pending | Status::Running => Tone::Plain,
+    }
+}
+
+/// A task with its record, for people.
+pub fn show(shown: &queue::Shown) -> String {
+    let task = &shown.task;
+    let mut out = format!(
+        "{}\n",
+        paint(Tone::Strong, &format!("task {}  {}  epoch {}  kind {}", task.id, task.status, task.epoch, task.kind))
+    );
+    let mut fact = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            out.push_str(&format!("{name:<9} {value}\n"));
+        }
+    };
+    fact("why", task.reason.map(|reason| reason.name().to_owned()));
+    fact("owner", task.owner.clone());
+    fact("failed", Some(format!("{} times; its worker was lost {} times", task.attempts, task.interruptions)));
+    fact("payload", Some(String::from_utf8_lossy(&task.payload).into_owned()));
+    fact("result", task.result.clone());
+    fact("error", task.last_error.clone());
+    fact("policy", task.policy.as_ref().err().map(|why| format!("can not be read: {why}")));
+
+    let begin = shown.record.first().map_or(task.created_at_ms, |event| event.at_ms);
+    let rows: Vec<Vec<String>> = shown
+        .record
+        .iter()
+        .map(|event| {
+            let from = event.from_status.map_or("–", Status::name);
+            let moved = event.from_status != Some(event.to_status);
+            let mut note = event.effect_key.iter().map(|key| format!("effect {key}")).collect::<Vec<_>>();
+            note.extend(event.note.as_deref().map(one_line));
+            note.extend(event.beat_gap_ms.map(|gap| format!("largest heartbeat gap {} s", seconds(gap))));
+            vec![
+                format!("+{} s", seconds(event.at_ms - begin)),
+                event.epoch.to_string(),
+                event.verb.clone(),
+                if moved { format!("{from} → {}", event.to_status) } else { event.to_status.name().to_owned() },
+                short(&event.actor).to_owned(),
+                note.join("; "),
+            ]
+        })
+        .collect();
+    out.push('\n');
+    for (index, line) in layout(&["time", "epoch", "what", "status", "by", "note"], &rows).into_iter().enumerate() {
+        out.push_str(&if index == 0 { paint(Tone::Strong, &line) } else { line });
+        out.push('\n');
+    }
+    if !shown.effects.is_empty() {
+        out.push('\n');
+        for effect in &shown.effects {
+            let has = instruments(effect.rule).join(", ");
+            let has = if has.is_empty() { "no instrument".to_owned() } else { has };
+            out.push_str(&format!("effect {}: {}, epoch {} ({has})\n", effect.key, effect.state.name(), effect.epoch));
+        }
+    }
+    out
+}
+
+fn seconds(ms: i64) -> String {
+    format!("{}.{:03}", ms / 1000, (ms % 1000).abs())
+}
+
+/// A random boot id is long and says little: its beginning tells processes apart.
+fn short(actor: &str) -> &str {
+    let random = actor.len() == 32 && actor.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if random { &actor[..8] } else { actor }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

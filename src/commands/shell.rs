@@ -1,0 +1,180 @@
+//! Tasks of kind `shell`: a command in a process group of its own, which never outlives its run.
+
+use std::pin::pin;
+use std::process::Stdio;
+use std::time::Duration;
+
+use leaseproof_queue::{Ctx, TaskError};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+
+/// The kind of task.
+pub const KIND: &str = "shell";
+
+/// What its payload looks like.
+pub const PAYLOAD: &str = r#"{"command": "…", "timeout_ms": 60000}, the timeout may be left out"#;
+
+/// The payload.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShellPayload {
+    /// Runs under `sh -c`.
+    pub command: String,
+    /// Killed after this long, in ms on the worker's monotonic clock.
+    pub timeout_ms: Option<u64>,
+}
+
+/// The result of a run that went well.
+#[derive(Serialize)]
+struct Output {
+    exit: i32,
+    stdout: String,
+    truncated: bool,
+}
+
+/// Bytes of standard output that are kept: the first ones.
+const STDOUT_KEPT: usize = 64 * 1024;
+
+/// Bytes of standard error that are told of a failure: the last ones.
+const STDERR_KEPT: usize = 2 * 1024;
+
+/// `EX_DATAERR` of sysexits.h: the input is wrong, and will be wrong again.
+const EX_DATAERR: i32 = 65;
+
+/// How long a pipe that a background process keeps open is read on after the command has ended.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Kills the whole group unless the command has been waited for.
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // No id: it has been waited for, and the number may belong to somebody else by now.
+        let pid = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // It may have ended by itself just now.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Runs a task. Dropping the future kills the command and its children.
+pub async fn run(ctx: Ctx) -> Result<String, TaskError> {
+    let payload: ShellPayload = ctx.payload()?;
+    let task = ctx.task();
+    let mut group = Command::new("sh")
+        .arg("-c")
+        .arg(&payload.command)
+        .env("LEASEPROOF_TASK_ID", task.id.to_string())
+        .env("LEASEPROOF_EPOCH", task.epoch.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map(Group)
+        .map_err(|error| TaskError::Retryable(format!("sh can not be started: {error}")))?;
+    let limit = payload.timeout_ms.map_or(Duration::MAX, Duration::from_millis);
+    let (mut stdout, mut stderr) = (Kept::first(STDOUT_KEPT), Kept::last(STDERR_KEPT));
+    let status = {
+        let (pipe_out, pipe_err) = (group.0.stdout.take(), group.0.stderr.take());
+        let mut reading = pin!(async { tokio::join!(stdout.read(pipe_out), stderr.read(pipe_err)) });
+        let mut waiting = pin!(tokio::time::timeout(limit, group.0.wait()));
+        let mut open = true;
+        let status = loop {
+            tokio::select! {
+                status = &mut waiting => break status,
+                _ = &mut reading, if open => open = false,
+            }
+        };
+        if open && status.is_ok() {
+            let _ = tokio::time::timeout(LINGER, reading).await;
+        }
+        status
+    };
+    let told = stderr.text();
+    let status = match status {
+        Ok(Ok(status)) => status,
+        Ok(Err(error)) => return Err(TaskError::Retryable(format!("can not be waited for: {error}"))),
+        Err(_) => return Err(TaskError::Retryable(told_of(&format!("no end within {} ms", limit.as_millis()), &told))),
+    };
+    match status.code() {
+        Some(0) => serde_json::to_string(&Output { exit: 0, stdout: stdout.text(), truncated: stdout.cut })
+            .map_err(|error| TaskError::Retryable(error.to_string())),
+        Some(EX_DATAERR) => Err(TaskError::BadInput(told_of(&format!("exit {EX_DATAERR}"), &told))),
+        Some(code) => Err(TaskError::Retryable(told_of(&format!("exit {code}"), &told))),
+        None => Err(TaskError::Retryable(told_of(&status.to_string(), &told))),
+    }
+}
+
+fn told_of(what: &str, stderr: &str) -> String {
+    match stderr.trim() {
+        "" => what.to_owned(),
+        told => format!("{what}: {told}"),
+    }
+}
+
+/// A bounded part of what a command says.
+struct Kept {
+    bytes: Vec<u8>,
+    most: usize,
+    last: bool,
+    cut: bool,
+}
+
+impl Kept {
+    fn first(most: usize) -> Kept {
+        Kept { bytes: Vec::new(), most, last: false, cut: false }
+    }
+
+    fn last(most: usize) -> Kept {
+        Kept { last: true, ..Kept::first(most) }
+    }
+
+    /// Reads to the end, so that the command never waits for a full pipe.
+    async fn read(&mut self, pipe: Option<impl AsyncRead + Unpin>) {
+        let Some(mut pipe) = pipe else { return };
+        let mut buffer = [0; 8 * 1024];
+        while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+            self.take(&buffer[..count]);
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        if self.last {
+            self.bytes.extend_from_slice(bytes);
+            let over = self.bytes.len().saturating_sub(self.most);
+            self.bytes.drain(..over);
+            self.cut |= over > 0;
+        } else {
+            let room = self.most.saturating_sub(self.bytes.len()).min(bytes.len());
+            self.bytes.extend_from_slice(&bytes[..room]);
+            self.cut |= room < bytes.len();
+        }
+    }
+
+    /// As text. PostgreSQL has no room for a NUL in one.
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).replace('\0', "\u{fffd}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_or_the_last_bytes_are_kept() {
+        let (mut first, mut last) = (Kept::first(4), Kept::last(4));
+        for kept in [&mut first, &mut last] {
+            kept.take(b"abc");
+            assert!(!kept.cut);
+            kept.take(b"def\0");
+        }
+        assert_eq!((first.text().as_str(), first.cut), ("abcd", true));
+        assert_eq!((last.text().as_str(), last.cut), ("def\u{fffd}", true));
+    }
+}
