@@ -35,7 +35,8 @@ pub fn draw(lanes: &[String], beats: &[Beat], width: usize) -> String {
     let each = (width.saturating_sub(TIME) / lanes.len().max(1)).clamp(NARROWEST, WIDEST);
     let mut out = format!("{:>TIME$}", "time ");
     for lane in lanes {
-        out.push_str(&paint(Tone::Strong, &format!("{lane:<each$}")));
+        out.push_str(&paint(Tone::Strong, lane));
+        out.push_str(&" ".repeat(each.saturating_sub(lane.width())));
     }
     trim(&mut out);
     let mut life: Vec<Life> = (0..lanes.len()).map(|lane| at_first(lane, beats)).collect();

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod expect;
 mod failure;
 mod lanes;
 mod narrate;

@@ -111,16 +111,31 @@ fn report(rows: &[CheckRow], ablations: bool) -> String {
             }
         }
     }
-    let states = rows.iter().map(|row| row.states).max().unwrap_or(0);
     let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
+    if ablations {
+        let missed = Guard::ALL.iter().filter(|guard| is_missed(rows, **guard)).count();
+        out.push_str(&format!(
+            "\n{missed} of {} guards are missed when they are off; {seconds:.1} s\n",
+            Guard::ALL.len()
+        ));
+        return out;
+    }
     let count = |holds| rows.iter().filter(|row| row.holds == holds).count();
+    let (states, worlds) = rows.first().map_or((0, 0), |row| (row.states, row.worlds.len()));
     out.push_str(&format!(
-        "\n{} hold, {} violated, {} cut; {states} states in the largest check; {seconds:.1} s\n",
+        "\n{} hold, {} violated, {} cut: {states} states in {worlds} {}, {seconds:.1} s\n",
         count(Holds::Holds),
         count(Holds::Violated),
-        count(Holds::Cut)
+        count(Holds::Cut),
+        if worlds == 1 { "world" } else { "worlds" }
     ));
     out
+}
+
+/// Whether the property that a guard protects breaks without it.
+fn is_missed(rows: &[CheckRow], guard: Guard) -> bool {
+    rows.iter()
+        .any(|row| row.without == Some(guard) && row.property == protects(guard).name() && row.holds == Holds::Violated)
 }
 
 fn property_table(rows: &[CheckRow]) -> String {
@@ -135,26 +150,22 @@ fn property_table(rows: &[CheckRow]) -> String {
 
 /// One line a guard: what it protects, and whether the model misses it.
 fn ablation_table(rows: &[CheckRow]) -> String {
-    let mut cells = Vec::new();
-    let mut missed = Vec::new();
-    for guard in Guard::ALL {
+    let cells = Guard::ALL.map(|guard| {
         let broken: Vec<&CheckRow> =
             rows.iter().filter(|row| row.without == Some(guard) && row.holds == Holds::Violated).collect();
-        let first = broken.iter().find(|row| row.property == protects(guard).name()).or(broken.first());
-        missed.push(first.is_some());
-        cells.push(match first {
-            Some(row) => vec![
-                guard.name().to_owned(),
-                row.property.clone(),
-                row.trace_len.to_string(),
-                broken.iter().map(|row| row.property.as_str()).collect::<Vec<_>>().join(", "),
-            ],
-            None => vec![guard.name().to_owned(), "nothing breaks".to_owned()],
-        });
-    }
-    let lines = layout(&["without", "breaks", "steps", "all that breaks"], &cells);
+        let protected = protects(guard).name();
+        let first = broken.iter().find(|row| row.property == protected);
+        let others = broken.iter().map(|row| row.property.as_str()).filter(|name| *name != protected);
+        vec![
+            guard.name().to_owned(),
+            first.map_or("nothing", |_| protected).to_owned(),
+            first.map_or_else(String::new, |row| row.trace_len.to_string()),
+            others.collect::<Vec<_>>().join(", "),
+        ]
+    });
+    let lines = layout(&["without", "breaks", "in steps", "and then also"], &cells);
     // A guard that nothing misses is the bad news here.
-    painted(&lines, missed.into_iter())
+    painted(&lines, Guard::ALL.into_iter().map(|guard| is_missed(rows, guard)))
 }
 
 fn painted(lines: &[String], good: impl Iterator<Item = bool>) -> String {

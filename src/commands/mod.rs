@@ -2,9 +2,18 @@
 
 pub mod check;
 pub mod matrix;
+mod matrix_table;
 pub mod queue;
 mod records;
 pub mod replay;
 mod shell;
 mod sim;
 mod work;
+
+/// Threads for simulated runs; 0 stands for one a core.
+fn jobs(wanted: usize) -> usize {
+    match wanted {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        some => some,
+    }
+}

@@ -1,14 +1,16 @@
 //! `leaseproof replay`: one story, drawn.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use leaseproof_model::story::run_story;
+use leaseproof_model::story::{StoryOutcome, run_story};
 use leaseproof_model::trace::Trace;
-use leaseproof_scenarios::{Node, Story, load};
+use leaseproof_scenarios::{Story, Verdict, load};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::cli::{ReplayArgs, Rung};
+use crate::expect::Met;
 use crate::failure::Failure;
 use crate::lanes::draw;
 use crate::narrate::{self, Picture};
@@ -26,23 +28,32 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// What `replay --json` prints. Fields are only ever added, at the end.
 #[derive(Serialize)]
-struct Replayed<'a> {
-    scenario: &'a str,
-    rung: &'a str,
-    seed: Option<u64>,
-    verdict: String,
-    trace_sha256: String,
-    events: usize,
-    expected: Vec<String>,
-    endings: Vec<Ending>,
+pub struct Replayed<'a> {
+    pub scenario: &'a str,
+    pub rung: &'a str,
+    /// `None` on the model, which has no seeds.
+    pub seed: Option<u64>,
+    pub verdict: String,
+    pub trace_sha256: String,
+    pub events: usize,
+    pub expected: Vec<String>,
+    /// What is not as the file expects it.
+    pub complaints: Vec<String>,
+    pub recovered_within_s: Option<f64>,
+    /// Simulated runs; 0 on the model.
+    pub seeds: u64,
+    /// How many of them ended how.
+    pub verdicts: BTreeMap<String, u64>,
+    /// The model's: a shortest run to each verdict.
+    pub endings: Vec<Ending>,
 }
 
 /// One of the verdicts that the interleavings end in.
 #[derive(Serialize)]
-struct Ending {
-    verdict: String,
-    trace_sha256: String,
-    events: usize,
+pub struct Ending {
+    pub verdict: String,
+    pub trace_sha256: String,
+    pub events: usize,
 }
 
 /// A line of the model's trace.
@@ -84,6 +95,10 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
     };
     let text = model_lines(trace)?;
     write_trace(args.trace.as_deref(), &text)?;
+    let found: Vec<String> = outcome.verdicts.keys().map(ToString::to_string).collect();
+    let expected: Vec<String> = story.expect.verdicts.iter().map(ToString::to_string).collect();
+    let wrong = complaints(story, &outcome);
+    let agrees = wrong.is_empty();
     if args.json {
         let mut endings = Vec::new();
         for (verdict, trace) in &outcome.verdicts {
@@ -97,34 +112,60 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
             verdict: verdict.to_string(),
             trace_sha256: sha256(&text),
             events: trace.events.len(),
-            expected: story.expect.verdicts.iter().map(ToString::to_string).collect(),
+            expected,
+            complaints: wrong,
+            recovered_within_s: outcome.recovered_within_ms.map(|ms| ms as f64 / 1e3),
+            seeds: 0,
+            verdicts: BTreeMap::new(),
             endings,
         })?;
     } else {
         let mut out = heading(story);
-        out.push_str(&drawn(&narrate::of_model(&trace.events, &nodes(story))));
+        out.push_str(&drawn(&narrate::of_model(story, &trace.events)));
+        let tone = if verdict.broken().is_some() { Tone::Bad } else { Tone::Good };
         let states = outcome.states;
-        let found: Vec<String> = outcome.verdicts.keys().map(ToString::to_string).collect();
-        out.push_str(&format!("\n{} in {states} states of the model", found.join(", ")));
+        out.push_str(&format!("\n{}  all interleavings, {states} states", paint(tone, &found.join(", "))));
+        if let Some(ms) = outcome.recovered_within_ms {
+            let since = if story.faults.is_empty() { "the start" } else { "the first fault" };
+            out.push_str(&format!(", all resolved at most {:.1} s after {since}", ms as f64 / 1e3));
+        }
         if found.len() > 1 {
             out.push_str("; drawn is a shortest run to the worst");
         }
         out.push('\n');
+        if let Some(property) = verdict.broken() {
+            out.push_str(&paint(Tone::Bad, &format!("violated: {} ({property})", property.sentence())));
+            out.push('\n');
+        }
+        for why in wrong {
+            out.push_str(&paint(Tone::Bad, &format!("not as expected: {why}")));
+            out.push('\n');
+        }
         print(&out)?;
     }
-    let expected = &story.expect.verdicts;
-    match !outcome.cut && outcome.verdicts.keys().eq(expected.iter()) {
-        true => Ok(()),
-        false => Err(Failure::Violated),
-    }
+    if agrees { Ok(()) } else { Err(Failure::Violated) }
 }
 
-/// The lanes of a story, in their order.
-pub fn nodes(story: &Story) -> Vec<String> {
-    let mut nodes: Vec<String> = story.executors.iter().map(|executor| executor.name.clone()).collect();
-    nodes.extend([Node::Sweeper, Node::Database, Node::ThirdParty].map(|node| story.node_name(node).to_owned()));
-    nodes.push("person".to_owned());
-    nodes
+/// What is not as the file expects it, over all interleavings.
+pub fn complaints(story: &Story, outcome: &StoryOutcome) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if outcome.cut {
+        wrong.push("the search was cut: there may be other endings".to_owned());
+    }
+    let expected = &story.expect.verdicts;
+    if !outcome.verdicts.keys().eq(expected.iter()) {
+        let list = |verdicts: Vec<String>| verdicts.join(", ");
+        wrong.push(format!(
+            "the model ends in {}; expected is exactly {}",
+            list(outcome.verdicts.keys().map(ToString::to_string).collect()),
+            list(expected.iter().map(ToString::to_string).collect())
+        ));
+    }
+    // Of a story that always ends in a violation there is nothing to measure.
+    if outcome.verdicts.keys().any(|verdict| !matches!(verdict, Verdict::Violated(_))) {
+        wrong.extend(Met::by_model(outcome).complaints(&story.expect));
+    }
+    wrong
 }
 
 /// What the story is about, above its picture.
