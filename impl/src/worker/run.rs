@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use leaseproof_rules::{Decision, Judgement, Observation, Policy, Reason, Signal, Status, UnknownEffect, decide_under};
 use tokio::sync::watch;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use super::lease::Lease;
@@ -50,25 +51,39 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
             Err(error) => return failed(&shared, &run, &policy, TaskError::Retryable(error.to_string())).await,
         }
     }
-    let mut handle = tokio::spawn(handler(Ctx::new(run.clone())));
-    let ended = tokio::select! {
+    let ctx = Ctx::new(run.clone());
+    // Called inside the new task: the function may panic before it returns its future.
+    let mut handle = tokio::spawn(async move { handler(ctx).await });
+    let cancelled = tokio::select! {
         biased;
         // A handler that has finished reports, whatever has become of the lease.
-        ended = &mut handle => ended,
-        () = run.lease.lost() => {
-            handle.abort();
-            tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run cancelled");
-            return;
-        }
-        () = told(&mut release) => {
-            handle.abort();
-            return put_back(&run).await;
-        }
+        ended = &mut handle => return report(&shared, &run, &policy, ended).await,
+        () = run.lease.lost() => Cancelled::LeaseLost,
+        () = told(&mut release) => Cancelled::Shutdown,
     };
+    handle.abort();
+    // A handler that blocks its thread is only gone when it comes to its next `.await`: until then its task must not go
+    // to another worker, nor its slot to another task. It may finish instead; what it brings is not thrown away.
+    match (handle.await, cancelled) {
+        (Err(error), Cancelled::LeaseLost) if error.is_cancelled() => {
+            tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run cancelled");
+        }
+        (Err(error), Cancelled::Shutdown) if error.is_cancelled() => put_back(&run).await,
+        (ended, _) => report(&shared, &run, &policy, ended).await,
+    }
+}
+
+/// Why a handler is not let finish.
+enum Cancelled {
+    LeaseLost,
+    Shutdown,
+}
+
+async fn report(shared: &Shared, run: &Run, policy: &Policy, ended: Result<Result<String, TaskError>, JoinError>) {
     match ended {
-        Ok(Ok(result)) => complete(&run, &policy, &result).await,
-        Ok(Err(error)) => failed(&shared, &run, &policy, error).await,
-        Err(error) => failed(&shared, &run, &policy, TaskError::Retryable(format!("handler died: {error}"))).await,
+        Ok(Ok(result)) => complete(run, policy, &result).await,
+        Ok(Err(error)) => failed(shared, run, policy, error).await,
+        Err(error) => failed(shared, run, policy, TaskError::Retryable(format!("handler died: {error}"))).await,
     }
 }
 
