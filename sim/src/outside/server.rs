@@ -44,7 +44,8 @@ async fn exchange(world: &World, mut stream: Stream, sender: Option<Node>) -> io
     madsim::time::sleep(half).await;
     let point = Point { op, phase: Phase::Reply };
     if sender.is_some_and(|sender| world.faults.replied(sender, point)) {
-        return Ok(());
+        // A lost reply is silence. Closing the connection would tell the sender at once.
+        std::future::pending::<()>().await;
     }
     wire::send(&mut stream, &response).await
 }
