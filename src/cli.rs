@@ -150,10 +150,10 @@ pub struct EnqueueArgs {
     #[arg(long, default_value = "{}")]
     pub payload: String,
     /// How long a claim lives without a heartbeat: "250ms", "30s", "5m", "2h" (database's clock).
-    #[arg(long, default_value = "30s", value_parser = Millis::parse)]
+    #[arg(long, default_value = "30s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub lease: Millis,
     /// How often the worker renews (its monotonic clock).
-    #[arg(long, default_value = "10s", value_parser = Millis::parse)]
+    #[arg(long, default_value = "10s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub heartbeat: Millis,
     /// Failed runs before a person is asked.
     #[arg(long, default_value_t = 3)]
@@ -162,19 +162,19 @@ pub struct EnqueueArgs {
     #[arg(long, default_value_t = 3)]
     pub max_interruptions: u32,
     /// Delay after the first failure; doubles with each.
-    #[arg(long, default_value = "1s", value_parser = Millis::parse)]
+    #[arg(long, default_value = "1s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub retry_delay: Millis,
     /// Longer than this, a person looks at it (database's clock).
-    #[arg(long, value_parser = Millis::parse)]
+    #[arg(long, value_parser = Millis::parse, allow_hyphen_values = true)]
     pub expected_run: Option<Millis>,
     /// How long before the end of its lease a worker stops acting on the task; default: 3s, or a tenth of a short lease.
-    #[arg(long, value_parser = Millis::parse)]
+    #[arg(long, value_parser = Millis::parse, allow_hyphen_values = true)]
     pub fence_margin: Option<Millis>,
     /// What follows when the attempts are used up.
     #[arg(long, value_enum, default_value = "escalate")]
     pub on_exhausted: Exhausted,
     /// Not before this long from now.
-    #[arg(long, default_value = "0s", value_parser = Millis::parse)]
+    #[arg(long, default_value = "0s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub delay: Millis,
     /// A second task with the same key is not put in: makes it safe to enqueue again.
     #[arg(long)]
@@ -204,7 +204,7 @@ pub struct WorkArgs {
     #[arg(long)]
     pub until_empty: bool,
     /// How long a shutdown (Ctrl-C, SIGTERM) waits for commands before it puts their tasks back.
-    #[arg(long, default_value = "30s", value_parser = Millis::parse)]
+    #[arg(long, default_value = "30s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub grace: Millis,
     /// An explicit boot id instead of a random one; must never have been used.
     #[arg(long)]
@@ -213,10 +213,10 @@ pub struct WorkArgs {
     #[arg(long)]
     pub slot_name: Option<String>,
     /// How often an idle worker looks for tasks.
-    #[arg(long, default_value = "1s", value_parser = Millis::parse)]
+    #[arg(long, default_value = "1s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub poll: Millis,
     /// How often it sweeps.
-    #[arg(long, default_value = "5s", value_parser = Millis::parse)]
+    #[arg(long, default_value = "5s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub sweep: Millis,
 }
 

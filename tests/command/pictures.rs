@@ -14,7 +14,7 @@ fn a_story_is_drawn_with_one_lane_a_node_on_both_rungs() {
         assert!(sim.contains(part), "{part} is missing in:\n{sim}");
     }
     let model = place.good(&["replay", &story, "--on", "model"]);
-    for part in ["CRASH", "lease ends", "requeue → PENDING", "auto-recovered"] {
+    for part in ["CRASH", "lease", "sweeps", "claims 3 tasks", "auto-recovered"] {
         assert!(model.contains(part), "{part} is missing in:\n{model}");
     }
     for picture in [sim, model] {
@@ -33,7 +33,8 @@ fn an_expected_violation_is_exit_0_and_an_unexpected_one_is_exit_1() {
         place.write("hopeful.toml", &shown.replace("violated(stale_write_changes_nothing)", "auto-recovered"));
     for rung in ["model", "sim"] {
         let out = place.good(&["replay", &story, "--on", rung]);
-        assert!(out.contains("VIOLATED: stale write"), "{out}");
+        assert!(out.contains("VIOLATED: stale"), "{out}");
+        assert!(out.contains("changes no run but its own (stale_write_changes_nothing)"), "{out}");
         let output = place.run(&["replay", &hopeful.display().to_string(), "--on", rung]);
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stdout).contains("not as expected"), "{}", text(&output.stdout));
