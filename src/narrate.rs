@@ -37,10 +37,7 @@ const TOGETHER_MS: u64 = 100;
 pub fn of_model(story: &Story, events: &[Event]) -> Picture {
     let mut notes = Vec::new();
     for (index, event) in events.iter().enumerate() {
-        // A renewal by a heartbeat that has just been told of says nothing new.
-        let earlier = events[..index].iter().rev().find(|event| event.what != RENEWS);
-        let usual = event.what == RENEWS && earlier.is_some_and(|e| e.what == HEARTBEAT && e.time_ms == event.time_ms);
-        if usual || ["begins", "comes to its call"].contains(&event.what.as_str()) {
+        if is_usual(event, &events[..index], &events[index + 1..]) {
             continue;
         }
         let (what, tone, life) = model_words(event);
@@ -60,6 +57,46 @@ pub fn of_model(story: &Story, events: &[Event]) -> Picture {
 const HEARTBEAT: &str = "heartbeat";
 const RENEWS: &str = "renews the lease";
 
+/// What goes without saying: that a request which was sent has arrived, that a sweep which acts was a sweep.
+fn is_usual(event: &Event, earlier: &[Event], later: &[Event]) -> bool {
+    let now = |other: &&Event| other.time_ms == event.time_ms;
+    let next = || later.iter().find(|other| other.node == event.node).filter(now);
+    match event.what.as_str() {
+        "begins" | "comes to its call" => true,
+        "sweeps" => next().is_some(),
+        RENEWS => {
+            let cause = earlier.iter().rev().find(|other| other.what != RENEWS).filter(now);
+            cause.is_some_and(|cause| cause.what == HEARTBEAT)
+        }
+        INTENT_KEPT | OUTCOME_KEPT => {
+            let cause = earlier.last().filter(now);
+            cause.is_some_and(|cause| cause.task == event.task && event.what.starts_with(cause.what.as_str()))
+        }
+        // Told by what becomes of it.
+        sent => next().is_some_and(|next| next.what.strip_prefix(sent).is_some_and(|rest| rest.starts_with(": "))),
+    }
+}
+
+const INTENT_KEPT: &str = "intent → RUNNING";
+const OUTCOME_KEPT: &str = "outcome → RUNNING";
+
+/// Servers say whose write or call it is; the others speak of their own run.
+fn with_epoch(event: &Event) -> String {
+    let what = &event.what;
+    match (event.epoch, event.node.as_str()) {
+        (Some(epoch), "database") => match what.split_once(' ') {
+            Some(("claim", _)) => format!("claim → epoch {epoch}"),
+            Some(("late", rest)) => format!("late {}", rest.replacen(' ', &format!(" of epoch {epoch} "), 1)),
+            Some((verb, "→ RUNNING")) => format!("{verb} of epoch {epoch}"),
+            Some(("renews", _)) => format!("heartbeat of epoch {epoch}"),
+            Some((verb, rest)) => format!("{verb} of epoch {epoch} {rest}"),
+            None => what.clone(),
+        },
+        (Some(token), "third_party") => format!("{what}, token {token}"),
+        _ => what.clone(),
+    }
+}
+
 fn model_words(event: &Event) -> (String, Tone, Option<Life>) {
     let what = event.what.as_str();
     let (tone, life) = match what {
@@ -78,11 +115,7 @@ fn model_words(event: &Event) -> (String, Tone, Option<Life>) {
     let sentence = what.strip_prefix("VIOLATED: ");
     let words = match Property::ALL.into_iter().find(|property| sentence == Some(property.sentence())) {
         Some(property) => violated(property),
-        // Servers say whose write or call it is; the others speak of their own run.
-        None => match event.epoch.filter(|_| ["database", "third_party"].contains(&event.node.as_str())) {
-            Some(epoch) => format!("{what}, epoch {epoch}"),
-            None => what.to_owned(),
-        },
+        None => with_epoch(event),
     };
     (words, tone, life)
 }
@@ -275,17 +308,37 @@ fn fold(notes: Vec<Note>) -> Vec<Note> {
         }
     }
     let mut folded: Vec<Note> = Vec::new();
-    for mut note in out {
-        if let Some(index) = folded.iter().rposition(|earlier| earlier.node == note.node) {
-            let earlier = &folded[index];
-            if earlier.what == note.what && earlier.tasks == note.tasks && note.life.is_none() {
-                note.times += earlier.times;
-                folded.remove(index);
-            }
-        }
+    for note in out {
         folded.push(note);
+        fold_last(&mut folded, 1);
+        fold_last(&mut folded, 2);
     }
     folded
+}
+
+/// If the last `length` notes of a node are the same as those before them, makes one of each two.
+fn fold_last(notes: &mut Vec<Note>, length: usize) {
+    let Some(last) = notes.last() else { return };
+    let own: Vec<usize> =
+        (0..notes.len()).rev().filter(|index| notes[*index].node == last.node).take(2 * length).collect();
+    if own.len() < 2 * length {
+        return;
+    }
+    let (new, old) = own.split_at(length);
+    let same = |(new, old): (&usize, &usize)| {
+        let (new, old) = (&notes[*new], &notes[*old]);
+        new.what == old.what && new.tasks == old.tasks && new.life.is_none()
+    };
+    if new.iter().zip(old).all(same) {
+        for (new, old) in new.iter().zip(old) {
+            let before = notes[*old].times;
+            notes[*new].times += before;
+        }
+        // From the last on, so that the indices stay right.
+        for index in old {
+            notes.remove(*index);
+        }
+    }
 }
 
 /// The note that this one joins: the same about another task, with nothing but its own node's doings since.
@@ -345,6 +398,12 @@ mod tests {
         let expected =
             ["12 w2 t2 heartbeat ×1", "20 w1 t1 heartbeat ×2", "25 w1 t1 complete ×1", "30 w1 t1 heartbeat ×1"];
         assert_eq!(told(&fold(notes)), expected);
+    }
+
+    #[test]
+    fn a_pair_that_comes_again_and_again_is_told_once() {
+        let tries = (0..3).flat_map(|n| [note(n, "w1", "outcome", "t1"), note(n + 5, "w1", "no reply", "t1")]);
+        assert_eq!(told(&fold(tries.collect())), ["2 w1 t1 outcome ×3", "7 w1 t1 no reply ×3"]);
     }
 
     #[test]
