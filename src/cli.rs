@@ -193,7 +193,8 @@ pub enum Exhausted {
 #[command(
     after_help = "Payload of a task of kind `shell`: {\"command\": \"…\", \"timeout_ms\": 60000}; the timeout may be left out.\n\
     The command runs under `sh -c` with LEASEPROOF_TASK_ID and LEASEPROOF_EPOCH set. Exit 0 is success, 65 is bad input \
-    (never retried), everything else is worth another attempt. When the lease is lost the command and its children are killed.\n\n\
+    (never retried), everything else is worth another attempt. When the lease is lost the command and its children are killed. \
+    Only when this worker itself is killed does a command live on, as a zombie: what it calls should check the epoch.\n\n\
     A task of any other kind goes to a person: this worker has no handler for it."
 )]
 pub struct WorkArgs {

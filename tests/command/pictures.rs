@@ -14,7 +14,7 @@ fn a_story_is_drawn_with_one_lane_a_node_on_both_rungs() {
         assert!(sim.contains(part), "{part} is missing in:\n{sim}");
     }
     let model = place.good(&["replay", &story, "--on", "model"]);
-    for part in ["CRASH", "lease", "sweeps", "claims 3 tasks", "auto-recovered"] {
+    for part in ["CRASH", "lease", "requeue", "claims 3 tasks", "auto-recovered"] {
         assert!(model.contains(part), "{part} is missing in:\n{model}");
     }
     for picture in [sim, model] {
