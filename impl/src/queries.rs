@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaseproof_rules::{Answer, EffectRule, Epoch};
+use leaseproof_rules::{Answer, EffectRule, Entry, Epoch, Unknown, settle};
 
 /// What a third party is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +54,14 @@ impl StatusQueries {
     pub(crate) fn able(&self, kind: &str, key: &str, mut rule: EffectRule) -> EffectRule {
         rule.instruments.status_query &= self.by_effect.contains_key(&(kind.to_owned(), key.to_owned()));
         rule
+    }
+
+    /// What an answer says of an effect, to be journalled; `None` if it settles nothing.
+    pub(crate) fn learnt(&self, kind: &str, key: &str, rule: EffectRule, answer: Option<Answer>) -> Option<Entry> {
+        match settle(self.able(kind, key, rule), answer) {
+            Unknown::Settled { learnt } => learnt,
+            Unknown::Ask | Unknown::Later | Unknown::Escalate => None,
+        }
     }
 
     /// Asks. No answer within `limit` is [`Answer::Unavailable`].

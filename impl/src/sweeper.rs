@@ -165,6 +165,16 @@ impl Sweeper {
                     return Ok(settled(judgement, Settled::Requeued));
                 }
                 Decision::Escalate(reason) | Decision::Fail(reason) => {
+                    // What the third party said is not lost with the decision that it did not change.
+                    if let Some(effect) = &next
+                        && let Some(state) = self.queries.learnt(&task.kind, &effect.key, effect.rule, answer)
+                    {
+                        let learnt = Learnt { key: &effect.key, state, rule: effect.rule };
+                        if !store.learn(self.fenced(&task, None), task.record_no, learnt).await? {
+                            return Ok(Settled::Overtaken);
+                        }
+                        task.record_no += 1;
+                    }
                     return self.escalate(store, &task, reason, &seen_as).await;
                 }
             }

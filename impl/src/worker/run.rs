@@ -195,8 +195,16 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
                 let retry = || run.store.retry(run.fenced(Some(&why)), delay_ms, learnt);
                 return unreported(run, "retry", persist(run, Duration::ZERO, retry).await);
             }
-            Decision::Escalate(reason) => return give_up(run, Status::WaitManual, reason, &why).await,
-            Decision::Fail(reason) => return give_up(run, Status::Fail, reason, &why).await,
+            end @ (Decision::Escalate(reason) | Decision::Fail(reason)) => {
+                // What the third party said is not lost with the decision that it did not change.
+                if let Some((key, rule)) = &next
+                    && let Some(state) = shared.queries.learnt(&run.task.kind, key, *rule, answer)
+                {
+                    journal(run, Learnt { key, state, rule: *rule }).await;
+                }
+                let to = if end == Decision::Fail(reason) { Status::Fail } else { Status::WaitManual };
+                return give_up(run, to, reason, &why).await;
+            }
         }
     }
 }
