@@ -10,9 +10,13 @@
 mod common;
 
 mod beats;
+mod effects;
 mod runs;
 mod shutdown;
 mod support;
+mod sweeps;
+mod third_party;
+mod unknowns;
 
 macro_rules! cases {
     ($database:ident, $kind:expr, $($module:ident::$case:ident,)*) => {
@@ -51,4 +55,39 @@ on_every_database! {
     shutdown::a_blocking_handler_is_put_back_only_when_it_has_stopped,
     shutdown::a_blocking_handler_that_finishes_after_the_grace_still_reports,
     shutdown::a_task_with_an_unknown_effect_is_left_to_the_sweeper,
+    effects::the_journal_has_the_intent_while_the_call_runs_and_the_outcome_after,
+    effects::a_second_run_takes_the_outcome_from_the_journal_and_does_not_call,
+    effects::a_call_that_was_surely_not_done_is_made_again,
+    effects::each_effect_of_a_task_has_its_own_entry,
+    effects::without_the_lease_no_call_is_made,
+    effects::the_outcome_of_a_call_that_outlived_the_lease_is_not_journalled,
+    effects::a_handler_may_call_again_after_a_refusal_within_one_run,
+    unknowns::without_an_instrument_it_goes_to_a_person,
+    unknowns::a_third_party_that_says_done_is_not_called_again,
+    unknowns::a_third_party_that_checks_tokens_and_says_not_done_is_called_again,
+    unknowns::without_tokens_not_done_settles_nothing,
+    unknowns::a_third_party_that_does_not_answer_is_asked_again_under_the_same_lease,
+    unknowns::with_an_idempotency_key_it_is_called_again_under_the_same_key,
+    unknowns::at_most_once_leaves_the_call_out,
+    unknowns::at_least_once_calls_again,
+    unknowns::a_query_that_this_process_does_not_have_counts_as_none,
+    unknowns::a_panic_during_the_call_leaves_its_outcome_unknown,
+    unknowns::an_unknown_outcome_comes_before_whatever_else_went_wrong,
+    unknowns::both_unknown_effects_of_one_task_are_asked_about,
+    unknowns::what_was_learnt_is_kept_when_the_task_ends_all_the_same,
+    sweeps::a_task_of_a_lost_owner_runs_again,
+    sweeps::an_owner_lost_once_too_often_brings_the_task_to_a_person,
+    sweeps::a_run_far_over_its_expected_time_goes_to_a_person,
+    sweeps::settings_that_can_not_be_read_bring_a_lost_task_to_a_person,
+    sweeps::an_unknown_effect_is_settled_by_its_instruments,
+    sweeps::every_unknown_effect_of_a_task_is_asked_about_and_none_is_requeued_half_known,
+    sweeps::a_query_that_this_sweeper_does_not_have_counts_as_none,
+    sweeps::a_third_party_that_hangs_does_not_hold_up_the_sweep,
+    sweeps::what_was_learnt_is_kept_when_the_task_goes_to_a_person_all_the_same,
+    sweeps::an_owner_that_reports_while_the_sweeper_asks_is_not_overwritten,
+    sweeps::two_sweepers_at_once_decide_each_task_once,
+    sweeps::a_report_counts_every_kind_of_decision,
+    sweeps::tasks_that_wait_do_not_hide_those_behind_them,
+    sweeps::what_could_not_be_written_is_left_to_the_next_sweep,
+    sweeps::a_sweeper_sweeps_until_it_is_told_to_stop,
 }

@@ -1,0 +1,282 @@
+//! The sweeper: what becomes of a task whose worker is lost.
+
+use std::time::Duration;
+
+use leaseproof_queue::rules::{Answer, EffectRule, Entry, OnUnknown, Policy, Reason, Status};
+use leaseproof_queue::{NewTask, Queue, StatusQueries, SweepReport, Sweeper};
+
+use crate::common::{Db, HOUR_MS, LIVE_OWNER, LOST_OWNER, by};
+use crate::support::{NO_INSTRUMENT, at_once, put, rule, start, until_status, verbs, within};
+use crate::third_party::ThirdParty;
+
+fn sweeper(queue: &Queue) -> Sweeper {
+    Sweeper::new(queue.clone(), Duration::from_millis(10))
+}
+
+/// A task that a worker has claimed and, with a rule, made the intent for the effect `charge`; its lease has ended.
+async fn lost(db: &Db, queue: &Queue, policy: Policy, effect: Option<EffectRule>) -> i64 {
+    let id = put(queue, policy).await;
+    lose(db, queue, id, effect.map(|rule| ("charge", rule)).as_slice()).await;
+    id
+}
+
+/// Lets [`LIVE_OWNER`] claim a task, make these intents, and be lost.
+async fn lose(db: &Db, queue: &Queue, id: i64, effects: &[(&str, EffectRule)]) {
+    let claimed = queue.store().claim(LIVE_OWNER, 10).await.unwrap();
+    let epoch = claimed.iter().find(|task| task.id == id).unwrap().epoch;
+    for (key, rule) in effects {
+        queue.store().intent(by(id, epoch), key, *rule).await.unwrap();
+    }
+    db.end_lease(id).await;
+}
+
+/// What the task and its effects have come to.
+async fn came_to(queue: &Queue, id: i64) -> (Status, Option<Reason>, Vec<Entry>) {
+    let shown = queue.show(id).await.unwrap();
+    (shown.task.status, shown.task.reason, shown.effects.iter().map(|entry| entry.state).collect())
+}
+
+pub async fn a_task_of_a_lost_owner_runs_again(db: &Db) {
+    let queue = db.queue().await;
+    let id = lost(db, &queue, at_once(), None).await;
+    let report = sweeper(&queue).name("night sweeper").sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 1, requeued: 1, ..SweepReport::default() });
+    let shown = queue.show(id).await.unwrap();
+    let task = &shown.task;
+    assert_eq!((task.status, task.attempts, task.interruptions, task.epoch), (Status::Pending, 0, 1, 2));
+    assert_eq!((verbs(&shown)[2], &*shown.record[2].actor), ("requeue", "night sweeper"));
+    assert_eq!(sweeper(&queue).sweep_once().await.unwrap(), SweepReport::default(), "nothing is left to do");
+    let third = ThirdParty::default();
+    let worker = start(third.charging(db, NO_INSTRUMENT, |_| Ok(())).await);
+    assert_eq!(until_status(&queue, id, Status::Success).await.task.epoch, 3);
+    worker.stop().await;
+}
+
+pub async fn an_owner_lost_once_too_often_brings_the_task_to_a_person(db: &Db) {
+    let queue = db.queue().await;
+    let id = lost(db, &queue, Policy { max_interruptions: 1, ..at_once() }, None).await;
+    sweeper(&queue).sweep_once().await.unwrap();
+    assert_eq!(came_to(&queue, id).await, (Status::Pending, None, vec![]));
+    lose(db, &queue, id, &[]).await;
+    let report = sweeper(&queue).sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 1, escalated: 1, ..SweepReport::default() });
+    assert_eq!(came_to(&queue, id).await, (Status::WaitManual, Some(Reason::InterruptionsExhausted), vec![]));
+}
+
+/// Its heartbeat is fine (M1).
+pub async fn a_run_far_over_its_expected_time_goes_to_a_person(db: &Db) {
+    let queue = db.queue().await;
+    let policy = Policy { expected_run_ms: Some(60_000), ..at_once() };
+    let (slow, fine) = (put(&queue, policy).await, put(&queue, policy).await);
+    queue.store().claim(LIVE_OWNER, 2).await.unwrap();
+    let clock = db.clock();
+    let earlier = format!("claimed_at_ms = {clock} - {HOUR_MS}, overrun_at_ms = {clock} - {HOUR_MS} + expected_run_ms");
+    db.execute(&format!("UPDATE tasks SET {earlier} WHERE id = {slow}")).await;
+    let report = sweeper(&queue).sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 1, escalated: 1, ..SweepReport::default() });
+    assert_eq!(came_to(&queue, slow).await, (Status::WaitManual, Some(Reason::Overrun), vec![]));
+    assert_eq!(came_to(&queue, fine).await, (Status::Running, None, vec![]));
+}
+
+pub async fn settings_that_can_not_be_read_bring_a_lost_task_to_a_person(db: &Db) {
+    let queue = db.queue().await;
+    let id = lost(db, &queue, at_once(), None).await;
+    db.execute(&format!("UPDATE tasks SET on_exhausted = 'shrug' WHERE id = {id}")).await;
+    let report = sweeper(&queue).sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 1, escalated: 1, ..SweepReport::default() });
+    assert_eq!(came_to(&queue, id).await, (Status::WaitManual, Some(Reason::NotRetryable), vec![]));
+}
+
+/// Each declaration, with each answer, comes to what the rules say.
+pub async fn an_unknown_effect_is_settled_by_its_instruments(db: &Db) {
+    use Entry::{Done, Intent, NotDone};
+    use OnUnknown::{Escalate, Repeat, Skip};
+    let unknown = Some(Reason::OutcomeUnknown);
+    let cases = [
+        (rule(false, false, false, Escalate), None, (Status::WaitManual, unknown, Intent)),
+        (rule(false, false, false, Repeat), None, (Status::Pending, None, Intent)),
+        (rule(false, false, false, Skip), None, (Status::Pending, None, Intent)),
+        (rule(true, true, false, Escalate), None, (Status::Pending, None, Intent)),
+        (rule(false, true, false, Escalate), Some(Answer::Done), (Status::Pending, None, Done)),
+        (rule(false, true, false, Escalate), Some(Answer::NotDone), (Status::WaitManual, unknown, Intent)),
+        (rule(false, true, true, Escalate), Some(Answer::NotDone), (Status::Pending, None, NotDone)),
+        (rule(false, true, true, Escalate), Some(Answer::Unavailable), (Status::Running, None, Intent)),
+    ];
+    let queue = db.queue().await;
+    for (rule, answer, (status, reason, entry)) in cases {
+        let third = ThirdParty::default().answering(answer);
+        let id = lost(db, &queue, at_once(), Some(rule)).await;
+        let report = sweeper(&queue).queries(third.queries()).sweep_once().await.unwrap();
+        assert_eq!(came_to(&queue, id).await, (status, reason, vec![entry]), "{rule:?} {answer:?}");
+        let counted = match status {
+            Status::Pending => report.requeued,
+            Status::WaitManual => report.escalated,
+            _ => report.waiting,
+        };
+        assert_eq!((report.seen, counted), (1, 1), "{rule:?} {answer:?}: {report:?}");
+        let tokens: Vec<_> = third.questions().into_iter().map(|question| question.token).collect();
+        assert_eq!(tokens, vec![2; usize::from(answer.is_some())], "newer than the lost run's");
+        db.execute(&format!("DELETE FROM tasks WHERE id = {id}")).await;
+    }
+}
+
+pub async fn every_unknown_effect_of_a_task_is_asked_about_and_none_is_requeued_half_known(db: &Db) {
+    let queue = db.queue().await;
+    let rule = rule(false, true, true, OnUnknown::Escalate);
+    for (answers, status, entries) in [
+        ([Answer::Done, Answer::NotDone], Status::Pending, [Entry::Done, Entry::NotDone]),
+        ([Answer::Done, Answer::Unavailable], Status::Running, [Entry::Done, Entry::Intent]),
+    ] {
+        let third = ThirdParty::default().answering(answers);
+        let id = put(&queue, at_once()).await;
+        lose(db, &queue, id, &[("charge", rule), ("reserve", rule)]).await;
+        let queries = third.asked_about(third.queries(), "reserve");
+        sweeper(&queue).queries(queries).sweep_once().await.unwrap();
+        assert_eq!(came_to(&queue, id).await, (status, None, entries.to_vec()), "{answers:?}");
+        db.execute(&format!("DELETE FROM tasks WHERE id = {id}")).await;
+    }
+}
+
+pub async fn a_query_that_this_sweeper_does_not_have_counts_as_none(db: &Db) {
+    let queue = db.queue().await;
+    let id = lost(db, &queue, at_once(), Some(rule(false, true, true, OnUnknown::Escalate))).await;
+    let of_another_kind = StatusQueries::new().with("other", "charge", async |_| Answer::Done);
+    sweeper(&queue).queries(of_another_kind).sweep_once().await.unwrap();
+    let unknown = (Status::WaitManual, Some(Reason::OutcomeUnknown), vec![Entry::Intent]);
+    assert_eq!(came_to(&queue, id).await, unknown);
+}
+
+pub async fn a_third_party_that_hangs_does_not_hold_up_the_sweep(db: &Db) {
+    let queue = db.queue().await.deadline(Duration::from_millis(300));
+    let asking = lost(db, &queue, at_once(), Some(rule(false, true, true, OnUnknown::Escalate))).await;
+    let plain = lost(db, &queue, at_once(), None).await;
+    let hangs = StatusQueries::new().with("kind", "charge", |_| std::future::pending());
+    let report = within(sweeper(&queue).queries(hangs).sweep_once()).await.unwrap();
+    assert_eq!(report, SweepReport { seen: 2, requeued: 1, waiting: 1, ..SweepReport::default() });
+    assert_eq!(came_to(&queue, asking).await.0, Status::Running);
+    assert_eq!(came_to(&queue, plain).await.0, Status::Pending);
+}
+
+pub async fn what_was_learnt_is_kept_when_the_task_goes_to_a_person_all_the_same(db: &Db) {
+    let queue = db.queue().await;
+    let policy = Policy { max_interruptions: 0, ..at_once() };
+    let id = lost(db, &queue, policy, Some(rule(false, true, false, OnUnknown::Escalate))).await;
+    let third = ThirdParty::default().answering([Answer::Done]);
+    sweeper(&queue).queries(third.queries()).sweep_once().await.unwrap();
+    let exhausted = (Status::WaitManual, Some(Reason::InterruptionsExhausted), vec![Entry::Done]);
+    assert_eq!(came_to(&queue, id).await, exhausted);
+}
+
+/// While the third party is asked, the owner comes back with what it knows: that is better than any answer.
+pub async fn an_owner_that_reports_while_the_sweeper_asks_is_not_overwritten(db: &Db) {
+    let queue = db.queue().await;
+    let id = lost(db, &queue, at_once(), Some(rule(false, true, true, OnUnknown::Escalate))).await;
+    let store = db.store().await;
+    let queries = StatusQueries::new().with("kind", "charge", move |_| {
+        let store = store.clone();
+        async move {
+            store.complete(by(id, 1), "\"in time\"").await.unwrap();
+            Answer::NotDone
+        }
+    });
+    let report = sweeper(&queue).queries(queries).sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 1, overtaken: 1, ..SweepReport::default() });
+    assert_eq!(came_to(&queue, id).await.0, Status::Success);
+}
+
+pub async fn two_sweepers_at_once_decide_each_task_once(db: &Db) {
+    let queue = db.queue().await;
+    let mut ids = Vec::new();
+    for _ in 0..30 {
+        ids.push(queue.enqueue(NewTask::new("kind", "{}")).await.unwrap().id);
+    }
+    queue.store().claim(LIVE_OWNER, 30).await.unwrap();
+    db.execute(&format!("UPDATE tasks SET lease_until_ms = {} - 1", db.clock())).await;
+    let (left, right) = (sweeper(&queue), sweeper(&db.queue().await));
+    let (left, right) = tokio::join!(left.sweep_once(), right.sweep_once());
+    let reports = [left.unwrap(), right.unwrap()];
+    assert_eq!(reports.iter().map(|report| report.requeued).sum::<u64>(), 30, "{reports:?}");
+    for report in reports {
+        assert_eq!(report.seen, report.requeued + report.overtaken, "{report:?}");
+    }
+    for id in ids {
+        let shown = queue.show(id).await.unwrap();
+        assert_eq!((shown.task.interruptions, verbs(&shown)), (1, vec!["enqueue", "claim", "requeue"]));
+    }
+}
+
+pub async fn a_report_counts_every_kind_of_decision(db: &Db) {
+    let queue = db.queue().await;
+    for _ in 0..3 {
+        lost(db, &queue, at_once(), None).await;
+    }
+    for _ in 0..2 {
+        lost(db, &queue, at_once(), Some(NO_INSTRUMENT)).await;
+    }
+    lost(db, &queue, at_once(), Some(rule(false, true, false, OnUnknown::Escalate))).await;
+    // Left alone: its lease is live.
+    put(&queue, at_once()).await;
+    queue.store().claim(LIVE_OWNER, 10).await.unwrap();
+    // Known to be gone, although its lease is live (A2).
+    put(&queue, at_once()).await;
+    db.execute(&format!("UPDATE instances SET superseded_by = NULL WHERE boot_id = '{LOST_OWNER}'")).await;
+    queue.store().claim(LOST_OWNER, 10).await.unwrap();
+    db.execute(&format!("UPDATE instances SET superseded_by = 'next' WHERE boot_id = '{LOST_OWNER}'")).await;
+    let report = sweeper(&queue).queries(ThirdParty::default().queries()).sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 7, requeued: 4, escalated: 2, waiting: 1, ..SweepReport::default() });
+}
+
+/// More than one page, and a first page on which nothing can be decided: what comes after it is reached.
+pub async fn tasks_that_wait_do_not_hide_those_behind_them(db: &Db) {
+    let queue = db.queue().await;
+    let running = leaseproof_queue::rules::Row { lease_live: false, ..crate::common::row(Status::Running, 1) };
+    let ids = db.put_all(&[running; 205]).await;
+    let asked = i64::from(instruments(rule(false, true, true, OnUnknown::Escalate)));
+    let intents: Vec<String> =
+        ids[..202].iter().map(|id| format!("({id}, 'charge', 1, 'INTENT', {asked}, 0)")).collect();
+    let into = "INSERT INTO effects (task_id, effect_key, epoch, state, rule, at_ms) VALUES";
+    db.execute(&format!("{into} {}", intents.join(", "))).await;
+    let silent = StatusQueries::new().with("kind", "charge", async |_| Answer::Unavailable);
+    let report = sweeper(&queue).queries(silent).sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 205, requeued: 3, waiting: 202, ..SweepReport::default() });
+}
+
+/// As the journal stores it.
+fn instruments(rule: EffectRule) -> u8 {
+    let bits = rule.instruments;
+    u8::from(bits.idempotency_key) | u8::from(bits.status_query) << 1 | u8::from(bits.execution_token) << 2
+}
+
+pub async fn what_could_not_be_written_is_left_to_the_next_sweep(db: &Db) {
+    let queue = db.queue().await;
+    let id = lost(db, &queue, at_once(), None).await;
+    let hasty = db.queue().await.deadline(Duration::from_millis(200));
+    let mut other = db.session().await;
+    other.execute("BEGIN").await;
+    other.execute(&format!("UPDATE tasks SET last_error = 'locked' WHERE id = {id}")).await;
+    let report = sweeper(&hasty).sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 1, failed: 1, ..SweepReport::default() });
+    other.execute("ROLLBACK").await;
+    // The first may yet have been applied, once the lock was free; but not twice.
+    let sweeping = tokio::spawn(sweeper(&queue).run(std::future::pending()));
+    let shown = until_status(&queue, id, Status::Pending).await;
+    assert_eq!(verbs(&shown), ["enqueue", "claim", "requeue"]);
+    sweeping.abort();
+}
+
+pub async fn a_sweeper_sweeps_until_it_is_told_to_stop(db: &Db) {
+    let queue = db.queue().await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let shutdown = async {
+        stopped.await.ok();
+    };
+    let running = tokio::spawn(sweeper(&queue).run(shutdown));
+    for _ in 0..2 {
+        let id = lost(db, &queue, at_once(), None).await;
+        until_status(&queue, id, Status::Pending).await;
+        db.execute(&format!("DELETE FROM tasks WHERE id = {id}")).await;
+    }
+    assert!(!running.is_finished());
+    stop.send(()).unwrap();
+    within(running).await.unwrap().unwrap();
+}
