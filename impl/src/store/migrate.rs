@@ -88,12 +88,7 @@ impl Store {
     /// # Errors
     /// [`Error::NotMigrated`], [`Error::OlderSchema`], [`Error::NewerSchema`], or the database's.
     pub async fn check_schema(&self) -> Result<(), Error> {
-        let rows = match self.run(tags::SCHEMA, &self.texts.schema, Vec::new()).await {
-            Err(Error::Unavailable { cause: Cause::Driver(error), .. }) if self.file_is_missing() => {
-                return Err(Error::NotMigrated { why: error.to_string() });
-            }
-            other => other?,
-        };
+        let rows = self.run(tags::SCHEMA, &self.texts.schema, Vec::new()).await?;
         let found = match rows.first() {
             Some(row) => row.int("version")?,
             None => return Err(Error::NotMigrated { why: "leaseproof_schema is empty".into() }),
@@ -102,13 +97,6 @@ impl Store {
             SCHEMA_VERSION => Ok(()),
             newer if newer > SCHEMA_VERSION => Err(Error::NewerSchema { found, known: SCHEMA_VERSION }),
             _ => Err(Error::OlderSchema { found, needed: SCHEMA_VERSION }),
-        }
-    }
-
-    fn file_is_missing(&self) -> bool {
-        match &self.connections {
-            Connections::Sqlite(pool) => !pool.connect_options().get_filename().exists(),
-            Connections::Postgres(_) => false,
         }
     }
 }

@@ -27,6 +27,7 @@ pub use migrate::{SCHEMA_VERSION, sqlite_schema};
 pub(crate) use row::{Param, Row};
 pub use sweep::{LostTask, UnknownInJournal};
 
+use crate::error::Cause;
 use crate::task::{self, Claimed, EffectEntry, Enqueued, NewTask, epoch_param, ms_param, rule_bits};
 use crate::{Error, tags};
 use sql::Texts;
@@ -114,7 +115,20 @@ impl Store {
     }
 
     async fn run(&self, verb: &'static str, sql: &Arc<str>, params: Vec<Param>) -> Result<Vec<Row>, Error> {
-        self.connections.run(verb, sql.clone(), params, self.deadline).await
+        match self.connections.run(verb, sql.clone(), params, self.deadline).await {
+            // Waiting does not make the file; migrating does.
+            Err(Error::Unavailable { cause: Cause::Driver(error), .. }) if self.file_is_missing() => {
+                Err(Error::NotMigrated { why: error.to_string() })
+            }
+            other => other,
+        }
+    }
+
+    fn file_is_missing(&self) -> bool {
+        match &self.connections {
+            Connections::Sqlite(pool) => !pool.connect_options().get_filename().exists(),
+            Connections::Postgres(_) => false,
+        }
     }
 
     /// Puts a task in.

@@ -10,9 +10,11 @@
 mod common;
 
 mod beats;
+mod desk;
 mod effects;
 mod runs;
 mod shutdown;
+mod starts;
 mod support;
 mod sweeps;
 mod third_party;
@@ -90,4 +92,20 @@ on_every_database! {
     sweeps::tasks_that_wait_do_not_hide_those_behind_them,
     sweeps::what_could_not_be_written_is_left_to_the_next_sweep,
     sweeps::a_sweeper_sweeps_until_it_is_told_to_stop,
+    starts::a_boot_id_can_not_be_used_twice,
+    starts::without_the_tables_a_worker_says_how_to_make_them,
+    starts::when_the_tables_are_gone_a_worker_ends,
+    starts::settings_that_can_not_work_are_refused_before_anything_starts,
+    starts::what_the_earlier_start_of_a_slot_had_comes_back_at_once,
+    starts::a_start_in_another_slot_takes_nothing,
+    desk::what_waits_can_be_listed_page_by_page_and_shown_with_all_that_happened,
+    desk::each_decision_is_carried_out_and_signed,
+    desk::a_rerun_starts_new_budgets,
+    desk::a_decision_says_by_whom_and_why_or_is_refused,
+    desk::a_decision_about_a_task_that_has_moved_on_is_refused,
+    desk::of_two_people_who_decide_at_once_one_is_told,
+    desk::a_rerun_past_an_unknown_effect_demands_to_know_it,
+    desk::a_rerun_past_a_harmless_effect_demands_nothing,
+    desk::a_rerun_with_corrected_input_runs_on_it,
+    desk::a_run_that_ends_after_the_decision_does_not_undo_it,
 }

@@ -61,6 +61,14 @@ impl Background {
         self.done
     }
 
+    /// Waits for it to end by itself.
+    pub fn ended(self) -> JoinHandle<Result<(), Error>> {
+        let Background { stop, done, .. } = self;
+        // The worker must not take a closed channel for "stop".
+        std::mem::forget(stop);
+        done
+    }
+
     /// Says "stop" and waits.
     pub async fn stop(self) {
         within(self.say_stop()).await.unwrap().unwrap();
