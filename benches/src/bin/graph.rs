@@ -1,6 +1,6 @@
 //! How fast the exact graph checker is on a synthetic model whose steps cost next to nothing.
 //!
-//! `cargo run --release -p leaseproof-model --example graph_speed [SIDE]` (default 14: 7.5 M states, 45 M steps)
+//! `cargo run --release -p leaseproof-benches --bin graph [SIDE]` (default 14: 7.5 M states, 45 M steps)
 //!
 //! The model is six dials of `SIDE` hours packed into one `u64`; a step turns one dial by one hour, and each dial is a
 //! fairness class of its own. *Stopping* dials end at the last hour: no cycles, as in a protocol whose budgets run out.

@@ -1,6 +1,6 @@
 //! The three checkers on one world, in one run: states and states per second.
 //!
-//! `cargo run --release -p leaseproof-model --example checkers [MAX_ATTEMPTS] [MAX_INTERRUPTIONS]` (default 4, 3)
+//! `cargo run --release -p leaseproof-benches --bin checkers [MAX_ATTEMPTS] [MAX_INTERRUPTIONS]` (default 4, 3)
 //!
 //! The world is one task and two executors with every fault, handlers that fail, and a person who lets the task run
 //! again once. SPIN checks `model/spin/lease.pml`, the same world written by hand, if `spin` and `gcc` are there; its time
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let theirs = model.clone().checker().threads(1).spawn_bfs().join().unique_state_count();
     line("stateright, BFS", theirs, begun.elapsed().as_secs_f64());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/spin/run.sh");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../model/spin/run.sh");
     let defines = [format!("-DMAX_ATTEMPTS={attempts}"), format!("-DMAX_INTERRUPTIONS={interruptions}")];
     let spin = Command::new("sh").arg(script).args(defines).env("LEASEPROOF_SPIN_TIME", "1").output();
     let said = spin.map(|run| String::from_utf8_lossy(&run.stdout).into_owned()).unwrap_or_default();

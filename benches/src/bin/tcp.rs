@@ -1,5 +1,5 @@
 //! Round trips per wall second over the simulated TCP, beside madsim's own stream, in the shape of a query and its
-//! reply: `cargo run --release -p leaseproof-sim --example tcp_speed`.
+//! reply: `cargo run --release -p leaseproof-benches --bin tcp`.
 
 use std::future::Future;
 use std::time::Instant;

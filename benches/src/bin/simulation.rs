@@ -1,4 +1,4 @@
-//! How fast the simulation is: `cargo run --release -p leaseproof-sim --example speed [RUNS] [JOBS]` (default 200, 1)
+//! How fast the simulation is: `cargo run --release -p leaseproof-benches --bin simulation [RUNS] [JOBS]` (default 200, 1)
 //!
 //! Runs all shipped stories in turn, over and over, and prints runs, statements and virtual seconds per wall second, and
 //! the peak memory of the process, which must not grow with the number of runs.
