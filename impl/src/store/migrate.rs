@@ -1,6 +1,11 @@
 //! The tables: created and brought up, and checked at every start.
 
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _};
+
+use tokio::time::Instant;
 
 use super::{Connections, Store};
 use crate::error::Cause;
@@ -32,6 +37,11 @@ pub fn sqlite_schema(now: &str) -> String {
     }
     script
 }
+
+/// How long a migration waits, by its own clock, until no other process is changing the file's journal mode.
+const MODE_CHANGE_WAIT: Duration = Duration::from_secs(10);
+
+const SQLITE_BUSY: u32 = 5;
 
 fn failed(error: sqlx::Error) -> Error {
     match error {
@@ -68,7 +78,7 @@ impl Store {
                 // at once.
                 let options = pool.connect_options().as_ref().clone();
                 let options = options.create_if_missing(true).journal_mode(sqlx::sqlite::SqliteJournalMode::Wal);
-                let mut connection = options.connect().await.map_err(unreachable)?;
+                let mut connection = connect_in_turn(&options).await.map_err(unreachable)?;
                 let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
                 let before = bring_up(
                     &mut *transaction,
@@ -99,6 +109,27 @@ impl Store {
             _ => Err(Error::OlderSchema { found, needed: SCHEMA_VERSION }),
         }
     }
+}
+
+/// Connects to a file whose journal mode another process may be changing at this moment. SQLite's own busy timeout does
+/// not cover that change: it says SQLITE_BUSY at once (<https://www.sqlite.org/wal.html>, "Sometimes Queries Return
+/// SQLITE_BUSY In WAL Mode").
+async fn connect_in_turn(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let begun = Instant::now();
+    loop {
+        match options.connect().await {
+            Err(error) if is_busy(&error) && begun.elapsed() < MODE_CHANGE_WAIT => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn is_busy(error: &sqlx::Error) -> bool {
+    // The primary code is the low byte of SQLite's extended one.
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
+    code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
 }
 
 async fn bring_up<C>(connection: &mut C, script: impl Fn(usize) -> String, now: &str) -> Result<i64, Error>
