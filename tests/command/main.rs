@@ -9,19 +9,30 @@ mod work;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use assert_cmd::Command;
 use serde_json::Value;
-use tempfile::TempDir;
-
-/// The command in an empty folder.
+/// The command in an empty folder, which is gone with it.
 pub struct Place {
-    folder: TempDir,
+    folder: PathBuf,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.folder).ok();
+    }
 }
 
 impl Place {
     pub fn empty() -> Place {
-        Place { folder: TempDir::new().unwrap() }
+        static PLACES: AtomicU32 = AtomicU32::new(0);
+        let name = format!("place-{}-{}", std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // What an earlier process with this id may have left when it was killed.
+        std::fs::remove_dir_all(&folder).ok();
+        std::fs::create_dir_all(&folder).unwrap();
+        Place { folder }
     }
 
     /// A place with a migrated queue in it.
@@ -32,7 +43,7 @@ impl Place {
     }
 
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
