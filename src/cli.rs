@@ -123,16 +123,21 @@ pub struct QueueArgs {
 #[derive(Subcommand)]
 pub enum QueueCommand {
     /// Create or update the tables.
+    #[command(
+        after_help = "Examples:\n  leaseproof queue migrate\n  leaseproof queue --url postgres://localhost/app migrate"
+    )]
     Migrate,
     /// Add a task.
     Enqueue(EnqueueArgs),
     /// Work on tasks of kind `shell`: the payload's `command` runs under sh. Also sweeps.
     Work(WorkArgs),
     /// Look once for tasks whose owner is lost or whose run is far over its time.
+    #[command(after_help = "Examples:\n  leaseproof queue sweep\n  leaseproof queue sweep --json")]
     Sweep,
     /// List tasks.
     List(ListArgs),
     /// Show a task with its whole record.
+    #[command(after_help = "Examples:\n  leaseproof queue show 1\n  leaseproof queue show 1 --json")]
     Show {
         /// The task's id.
         id: i64,
@@ -142,6 +147,9 @@ pub enum QueueCommand {
 }
 
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    leaseproof queue enqueue --payload '{\"command\":\"echo hello\"}'\n  \
+    leaseproof queue enqueue --payload - --lease 1m --heartbeat 15s --max-attempts 5 --unique-key report-2026-12 < job.json")]
 pub struct EnqueueArgs {
     /// Which handler runs it.
     #[arg(long, default_value = "shell")]
@@ -195,7 +203,8 @@ pub enum Exhausted {
     The command runs under `sh -c` with LEASEPROOF_TASK_ID and LEASEPROOF_EPOCH set. Exit 0 is success, 65 is bad input \
     (never retried), everything else is worth another attempt. When the lease is lost the command and its children are killed. \
     Only when this worker itself is killed does a command live on, as a zombie: what it calls should check the epoch.\n\n\
-    A task of any other kind goes to a person: this worker has no handler for it."
+    A task of any other kind goes to a person: this worker has no handler for it.\n\n\
+    Examples:\n  leaseproof queue work --until-empty\n  leaseproof queue work --slots 16 --slot-name host-a --grace 2m"
 )]
 pub struct WorkArgs {
     /// Tasks at once.
@@ -222,6 +231,9 @@ pub struct WorkArgs {
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  leaseproof queue list --status wait_manual\n  leaseproof queue list --kind shell --limit 10 --after 40 --json"
+)]
 pub struct ListArgs {
     /// Only tasks with this status.
     #[arg(long, value_parser = status)]
@@ -238,6 +250,9 @@ pub struct ListArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    leaseproof queue resolve 7 --rerun --effect charge=not-done --by ada --why \"their ledger has no such charge\"\n  \
+    leaseproof queue resolve 7 --succeed --by ada --why \"done by hand\"")]
 #[command(group = clap::ArgGroup::new("decision").required(true).args(["rerun", "fail", "succeed"]))]
 pub struct ResolveArgs {
     /// The task's id.

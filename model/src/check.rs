@@ -119,7 +119,7 @@ impl Default for Selection {
     }
 }
 
-/// The worlds in which the design is checked by default. About 3 million states together.
+/// The worlds in which the design is checked by default.
 ///
 /// # Errors
 /// None in a released build: a test builds them all.

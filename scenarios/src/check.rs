@@ -22,7 +22,7 @@ const MAX_TASKS: usize = 4;
 const MAX_EXECUTORS: usize = 4;
 const MAX_SLOTS: u32 = 4;
 
-/// The requirement ids of the article behind the design.
+/// The ids of the requirements (`docs/requirements.md`).
 pub const REQUIREMENTS: [&str; 33] = [
     "P1", "P2", "P3", "S1", "S2", "S3", "S4", "T1", "A1", "A2", "A3", "A4", "M1", "M2", "M3", "M4", "M5", "U1", "U2",
     "E-A", "E-B", "E-C", "E1", "E2", "E3", "E4", "E5", "E6", "E7", "H1", "H2", "H3", "H4",

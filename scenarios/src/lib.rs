@@ -1,4 +1,4 @@
-//! Fault stories as data: one TOML file a story, executed alike by the model, the simulator and live runs.
+//! Fault stories as data: one TOML file a story, executed alike by the model and the simulator.
 //!
 //! `stories/` has the stories of the matrix, `ablations/` those that run with one guard switched off. The format is
 //! described in `scenarios/README.md`; [`Story`] is a checked file, [`Verdict`] how it ends.

@@ -34,7 +34,9 @@ pub fn queue(story: &Story, guards: Guards) -> Queue {
         .port(net::DATABASE_PORT)
         .username("queue")
         .database("queue")
-        .ssl_mode(PgSslMode::Disable);
+        .ssl_mode(PgSslMode::Disable)
+        // Else it is $PGAPPNAME, and the length of what is sent would depend on it.
+        .application_name("leaseproof");
     Queue::with_pg_options(options).deadline(Duration::from_millis(story.timing.deadline_ms)).with_guards(guards)
 }
 
@@ -54,6 +56,7 @@ pub async fn executor(world: Arc<World>, index: usize, guards: Guards, started: 
         .slots(setup.slots)
         .poll(Duration::from_millis(world.story.timing.poll_ms))
         .heartbeat(HeartbeatMode::Task)
+        .process(&*setup.name, 1)
         .queries(queries(&world.story, &client))
         .handler(KIND, move |ctx| {
             let (world, client) = handled.clone();

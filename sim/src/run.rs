@@ -24,12 +24,22 @@ use crate::{net, outside};
 /// How often it is looked whether everything is quiet, in simulated time.
 const LOOK: Duration = Duration::from_millis(250);
 
+const PG_OPTIONS: &str = "PGOPTIONS";
+
 /// A run that did not come to a verdict.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RunError {
     /// The simulation did not come to its end.
     #[error(transparent)]
     Room(#[from] RoomError),
+    /// The driver reads this variable of the environment, and nothing in the simulation can keep it from doing so.
+    #[error(
+        "{variable} is set: it would reach the simulated driver, and a run would not be the same elsewhere; unset it"
+    )]
+    Environment {
+        /// Its name.
+        variable: &'static str,
+    },
     /// The story could not be set up.
     #[error("the story could not be set up: {0}")]
     SetUp(String),
@@ -83,8 +93,12 @@ struct Told {
 /// Runs a story under the guards that it names. Equal story and seed give an equal run, to the byte of the trace.
 ///
 /// # Errors
-/// A story that can not be set up, or a panic inside.
+/// A story that can not be set up, a panic inside, or a variable in the environment that would change the run.
 pub fn run_story(story: &Story, seed: u64) -> Result<Run, RunError> {
+    // sqlx takes the defaults of its options from PG*; this one can be added to but not replaced.
+    if std::env::var_os(PG_OPTIONS).is_some() {
+        return Err(RunError::Environment { variable: PG_OPTIONS });
+    }
     let story = Arc::new(story.clone());
     let told = {
         let story = story.clone();

@@ -56,10 +56,30 @@ fn a_fresh_process_gives_the_same_bytes() {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", SELF, "--nocapture"])
             .env(CHILD, name)
+            // What sqlx and a worker would read of their surroundings.
+            .envs([("PGAPPNAME", "another"), ("PGPASSWORD", "secret"), ("PGSSLMODE", "require"), ("PGPORT", "1")])
+            .env("HOSTNAME", "h".repeat(1_200))
             .output()
             .unwrap();
         let said = String::from_utf8(child.stdout).unwrap();
         let theirs = said.split_once("<<<").and_then(|(_, rest)| rest.split_once(">>>")).map(|(text, _)| text);
         assert_eq!(theirs, Some(traces(name).concat().as_str()), "{name}");
     }
+}
+
+/// It can be added to but not replaced, so a run that it would reach is refused.
+#[test]
+fn options_for_every_session_in_the_environment_are_refused() {
+    const SELF: &str = "options_for_every_session_in_the_environment_are_refused";
+    if std::env::var_os(CHILD).is_some() {
+        println!("<<<{}>>>", run_story(&story(BUSY[0]), 0).unwrap_err());
+        return;
+    }
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", SELF, "--nocapture"])
+        .envs([(CHILD, "yes"), ("PGOPTIONS", "-c lock_timeout=1")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(child.stdout).unwrap();
+    assert!(said.contains("<<<PGOPTIONS is set") && said.contains("unset it"), "{said}");
 }

@@ -67,3 +67,15 @@ fn without_its_guard_the_real_code_breaks_the_property_and_with_it_it_does_not()
         }
     }
 }
+
+/// The verdict alone does not show that the zombie's call came at all: it stops itself in time in some of the seeds.
+#[test]
+fn a_late_call_is_made_in_some_runs_and_refused_where_tokens_are_checked() {
+    let late = |name: &str, event: &str| {
+        let story = stories().unwrap().into_iter().find(|story| story.name == name).unwrap();
+        let happens = |run: &Run| run.trace.lines().any(|line| line.contains(&format!("\"event\":\"{event}\"")));
+        runs(&story, SEEDS).iter().filter(|(_, run)| happens(run)).count()
+    };
+    assert!(late("zombie-calls-late", "effect") > 0, "nothing came late");
+    assert!(late("zombie-calls-late-fenced", "refuse_call") > 0, "nothing was refused");
+}

@@ -92,10 +92,11 @@ fn a_reader_that_goes_away_is_no_panic() {
 #[test]
 fn help_has_examples() {
     let place = Place::empty();
-    for args in
-        [&["--help"][..], &["matrix", "--help"], &["replay", "--help"], &["check", "--help"], &["queue", "--help"]]
-    {
-        let help = place.good(args);
+    let commands = ["", "matrix", "replay", "check", "queue"].map(str::to_owned);
+    let queue = ["migrate", "enqueue", "work", "sweep", "list", "show", "resolve"].map(|verb| format!("queue {verb}"));
+    for command in commands.into_iter().chain(queue) {
+        let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        let help = place.good(&args);
         assert!(help.contains("Examples:\n  leaseproof "), "{args:?}:\n{help}");
     }
 }

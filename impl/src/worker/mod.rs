@@ -67,6 +67,7 @@ pub struct WorkerBuilder {
     queue: Queue,
     boot_id: Option<String>,
     slot_name: Option<String>,
+    process: Option<(String, u32)>,
     slots: u32,
     poll: Duration,
     grace: Duration,
@@ -129,6 +130,13 @@ impl WorkerBuilder {
         self
     }
 
+    /// What people are to find this process by: a host's name and a process id there. Identifies nothing (A2). By default
+    /// `$HOSTNAME`, if it is set, and the process's own id.
+    pub fn process(mut self, host: impl Into<String>, pid: u32) -> WorkerBuilder {
+        self.process = Some((host.into(), pid));
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -148,13 +156,10 @@ impl WorkerBuilder {
             Some(id) => id,
             None => random_id()?,
         };
-        let registration = Registration {
-            boot_id: boot_id.clone(),
-            slot_name: self.slot_name,
-            host: std::env::var("HOSTNAME").unwrap_or_default(),
-            pid: std::process::id(),
-            nonce: random_id()?,
-        };
+        let (host, pid) =
+            self.process.unwrap_or_else(|| (std::env::var("HOSTNAME").unwrap_or_default(), std::process::id()));
+        let registration =
+            Registration { boot_id: boot_id.clone(), slot_name: self.slot_name, host, pid, nonce: random_id()? };
         let shared =
             Shared { store: self.queue.store().clone(), boot_id, handlers: self.handlers, queries: self.queries };
         Ok(Worker {
@@ -185,6 +190,7 @@ impl Worker {
             queue,
             boot_id: None,
             slot_name: None,
+            process: None,
             slots: 4,
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(30),

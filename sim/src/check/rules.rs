@@ -1,6 +1,6 @@
 //! Every write did what [`judge`] says it does: the SQL and the rules are one, also under concurrency and faults.
 
-use leaseproof_rules::{Guards, Judgement, Row, Status, Verb, Write, judge};
+use leaseproof_rules::{Guards, Judgement, Row, Status, Write, judge};
 
 use super::{Finding, Seen};
 use crate::db::TaskRow;
@@ -49,14 +49,16 @@ fn row(write: &RowWrite) -> Row {
         epoch,
         due: due_at_ms <= write.now_ms,
         lease_live,
-        // not in the row: a sweeper that takes back under a live lease must have known it
-        owner_superseded: matches!(write.verb, Verb::Requeue) && lease_live,
+        // The executors of a story name no slot, so nothing is ever superseded.
+        owner_superseded: false,
         overrun: overrun_at_ms.is_some_and(|at| at < write.now_ms),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use leaseproof_rules::Verb;
+
     use super::super::staged::Stage;
 
     use super::*;
@@ -67,6 +69,17 @@ mod tests {
         stage.claim(0);
         stage.now_ms += 30_000;
         stage.write(Verb::Heartbeat, 1, Status::Running, 1);
+        let findings = stage.findings();
+        assert!(findings.iter().any(|f| f.property.is_none() && f.why.contains("ConditionFails")), "{findings:?}");
+    }
+
+    #[test]
+    fn a_requeue_under_a_live_lease_is_a_defect() {
+        let mut stage = Stage::new();
+        stage.claim(0);
+        // The stage lets the lease end before a requeue.
+        stage.now_ms -= 31_000;
+        stage.write(Verb::Requeue, 1, Status::Pending, 2);
         let findings = stage.findings();
         assert!(findings.iter().any(|f| f.property.is_none() && f.why.contains("ConditionFails")), "{findings:?}");
     }
