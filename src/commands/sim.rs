@@ -15,9 +15,13 @@ use crate::failure::Failure;
 use crate::narrate;
 use crate::style::{Tone, paint, print, print_json};
 
-/// A simulation that does not come to its end is a defect, and its seed finds it again.
+/// A simulation that does not come to its end is a defect, and its seed finds it again; unless the surroundings are to
+/// blame.
 pub fn defect(story: &Story, seed: u64, error: &RunError) -> Failure {
-    Failure::Internal(format!("{}, seed {seed}: {error}", story.name))
+    match error {
+        RunError::Environment { .. } => Failure::BadInput(error.to_string()),
+        _ => Failure::Internal(format!("{}, seed {seed}: {error}", story.name)),
+    }
 }
 
 /// What is wrong with a run as its file sees it: verdict, bounds, and what the checkers can not explain.

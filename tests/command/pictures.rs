@@ -25,6 +25,17 @@ fn a_story_is_drawn_with_one_lane_a_node_on_both_rungs() {
 }
 
 #[test]
+fn the_readmes_show_the_run_that_their_command_draws() {
+    let story = repository("scenarios/stories/zombie-calls-late-fenced.toml");
+    let drawn = Place::empty().good(&["replay", &story, "--seed", "1"]);
+    for readme in ["README.md", "README.zh-CN.md"] {
+        let page = std::fs::read_to_string(repository(readme)).unwrap();
+        assert!(page.contains("cargo run -- replay scenarios/stories/zombie-calls-late-fenced.toml --seed 1\n"));
+        assert!(page.contains(&format!("```text\n{drawn}```")), "{readme} shows another run than this:\n{drawn}");
+    }
+}
+
+#[test]
 fn an_expected_violation_is_exit_0_and_an_unexpected_one_is_exit_1() {
     let place = Place::empty();
     let story = repository("scenarios/ablations/fence-complete.toml");
