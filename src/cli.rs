@@ -14,6 +14,7 @@ use leaseproof_scenarios::Millis;
         leaseproof matrix\n  \
         leaseproof replay scenarios/stories/batch-oom.toml --seed 7\n  \
         leaseproof check --without fence_complete\n  \
+        leaseproof explore --world 8\n  \
         leaseproof queue enqueue --kind shell --payload '{\"command\":\"echo hello\"}'\n\n\
         Exit codes: 0 it holds, 1 violated, 2 bad input, 3 internal error."
 )]
@@ -30,6 +31,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Check the model: all properties in all worlds, or without one guard.
     Check(CheckArgs),
+    /// Walk through the model by hand, in a browser: stateright's Explorer.
+    Explore(ExploreArgs),
     /// Use the queue: SQLite file by default, PostgreSQL with --url.
     Queue(QueueArgs),
 }
@@ -98,6 +101,35 @@ pub struct CheckArgs {
     #[arg(long)]
     pub ablations: bool,
     /// Print an array of objects instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    leaseproof explore --list\n  \
+    leaseproof explore --world 8\n  \
+    leaseproof explore --without fence_complete\n  \
+    leaseproof explore --address 127.0.0.1:0\n\n\
+    Serves until Ctrl-C. The page shows safety properties; for “eventually”, which needs fairness, see leaseproof check.")]
+pub struct ExploreArgs {
+    /// The world: its number in --list, or a part of its name that no other has. Default: the first or, with --without,
+    /// the small world in which `check` misses the guard.
+    #[arg(long, value_name = "N|NAME")]
+    pub world: Option<String>,
+    /// Switch one guard off.
+    #[arg(long, value_name = "GUARD", value_parser = guard)]
+    pub without: Option<Guard>,
+    /// Where to listen, HOST:PORT; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:3000")]
+    pub address: String,
+    /// Listen also where other machines can reach it. The page has no password.
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// Print the worlds and serve nothing.
+    #[arg(long, conflicts_with_all = ["world", "without", "address", "allow_remote"])]
+    pub list: bool,
+    /// Print JSON: one object with the URL or, with --list, an array of objects.
     #[arg(long)]
     pub json: bool,
 }

@@ -5,7 +5,7 @@
 //! does what it would have done at once, or is refused. A *call* is different: it can arrive late, after its sender has
 //! died, and then it does harm. So calls are under way on their own.
 
-use leaseproof_rules::{Answer, Property, Status};
+use leaseproof_rules::{Answer, Status};
 use stateright::{Model, Property as Checked};
 
 use crate::database::{Request, apply};
@@ -344,26 +344,12 @@ impl Model for LeaseModel {
     }
 
     fn properties(&self) -> Vec<Checked<Self>> {
-        macro_rules! safe {
-            ($($property:ident),*) => {
-                vec![$(Checked::always(Property::$property.name(), |_, state: &Packed| {
-                    state.unpack().bad & properties::bit(Property::$property) == 0
-                })),*]
-            };
-        }
-        let mut all = safe![
-            OneCurrentOwner,
-            StaleWriteChangesNothing,
-            EffectAtMostOnce,
-            SuccessMeansEffect,
-            FinalIsFinal,
-            OnlyAPersonLeavesWaitManual,
-            DecisionStands,
-            AttemptsAreBounded
-        ];
-        all.push(Checked::sometimes(crate::witness::CONCURRENT_EXECUTION, |model: &Self, state| {
-            properties::concurrent_execution(&model.world.setup, &state.unpack())
-        }));
-        all
+        properties::declared()
+    }
+}
+
+impl AsRef<World> for LeaseModel {
+    fn as_ref(&self) -> &World {
+        &self.world
     }
 }

@@ -7,6 +7,7 @@ pub mod check;
 pub mod database;
 pub mod describe;
 pub mod executor;
+pub mod explorer;
 mod fairness;
 pub mod free;
 pub mod graph;

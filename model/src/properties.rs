@@ -4,9 +4,11 @@
 //! predicate on states, for this crate's checker and for stateright's alike.
 
 use leaseproof_rules::{Actor, Judgement, OnUnknown, Property, Reason, Status, Verb, Write};
+use stateright::{Model, Property as Checked};
 
+use crate::packed::Packed;
 use crate::state::{State, Task};
-use crate::world::Setup;
+use crate::world::{Setup, World};
 
 /// The bit of a safety property in [`State::bad`].
 pub fn bit(property: Property) -> u8 {
@@ -95,6 +97,31 @@ pub fn some_task_is(setup: &Setup, state: &State, status: Status) -> bool {
 /// Some task was ended for this reason.
 pub fn some_task_because(setup: &Setup, state: &State, reason: Reason) -> bool {
     state.tasks[..setup.shape.tasks].iter().any(|task| task.reason == Some(reason))
+}
+
+/// The properties as stateright takes them: all safety properties, and that two handlers may work on one task.
+pub(crate) fn declared<M: Model<State = Packed> + AsRef<World>>() -> Vec<Checked<M>> {
+    macro_rules! safe {
+        ($($property:ident),*) => {
+            vec![$(Checked::always(Property::$property.name(), |_, state: &Packed| {
+                state.unpack().bad & bit(Property::$property) == 0
+            })),*]
+        };
+    }
+    let mut all = safe![
+        OneCurrentOwner,
+        StaleWriteChangesNothing,
+        EffectAtMostOnce,
+        SuccessMeansEffect,
+        FinalIsFinal,
+        OnlyAPersonLeavesWaitManual,
+        DecisionStands,
+        AttemptsAreBounded
+    ];
+    all.push(Checked::sometimes(crate::witness::CONCURRENT_EXECUTION, |model: &M, state| {
+        concurrent_execution(&model.as_ref().setup, &state.unpack())
+    }));
+    all
 }
 
 #[cfg(test)]

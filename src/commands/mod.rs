@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod check;
+pub mod explore;
 pub mod matrix;
 mod matrix_table;
 pub mod queue;

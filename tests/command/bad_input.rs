@@ -3,7 +3,7 @@
 use super::{Place, repository, text};
 
 /// Runs a command that must be refused; all of `says` is in the one paragraph.
-fn refused(place: &Place, args: &[&str], says: &[&str]) {
+pub fn refused(place: &Place, args: &[&str], says: &[&str]) {
     let before = place.files();
     let output = place.run(args);
     let complaint = text(&output.stderr);
@@ -17,7 +17,7 @@ fn refused(place: &Place, args: &[&str], says: &[&str]) {
 }
 
 /// The same for what the argument parser refuses: it adds a hint in a second paragraph.
-fn refused_by_parser(place: &Place, args: &[&str], says: &[&str]) {
+pub fn refused_by_parser(place: &Place, args: &[&str], says: &[&str]) {
     let before = place.files();
     let output = place.run(args);
     let complaint = text(&output.stderr);

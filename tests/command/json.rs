@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Place, repository, text};
 
 /// The example under a heading of `docs/json.md`.
-fn documented(heading: &str) -> Value {
+pub fn documented(heading: &str) -> Value {
     documented_nth(heading, 0)
 }
 
@@ -23,7 +23,7 @@ fn documented_nth(heading: &str, nth: usize) -> Value {
 }
 
 /// Objects have the same fields, lists the same kind of members.
-fn same_shape(place: &str, shown: &Value, printed: &Value) {
+pub fn same_shape(place: &str, shown: &Value, printed: &Value) {
     match (shown, printed) {
         (Value::Object(shown), Value::Object(printed)) => {
             let fields = |object: &serde_json::Map<String, Value>| object.keys().cloned().collect::<BTreeSet<_>>();
