@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::queries::idempotency_key;
 use crate::store::{Fenced, Learnt};
-use crate::task::Claimed;
+use crate::task::{Claimed, supported};
 use crate::worker::Lease;
 use crate::{Error, Store};
 
@@ -158,12 +158,16 @@ impl Ctx {
     ///
     /// # Errors
     /// [`TaskError::LeaseLost`] and [`TaskError::OutcomeUnknown`] are to be passed on;
+    /// [`TaskError::BadInput`] for a declaration that this queue does not support;
     /// [`TaskError::Retryable`] where the call surely was not done.
     pub async fn effect<F, Fut>(&self, key: &str, rule: EffectRule, call: F) -> Result<Effect, TaskError>
     where
         F: FnOnce(Call) -> Fut,
         Fut: Future<Output = Result<String, CallError>>,
     {
+        if let Err(why) = supported(rule) {
+            return Err(TaskError::BadInput(format!("effect {key:?}: {why}")));
+        }
         let run = &*self.run;
         let known = run.journal.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
         match effect_step(known.as_ref().map(|(entry, ..)| *entry), rule) {

@@ -130,6 +130,7 @@ impl Sweeper {
                     rule: self.queries.able(&task.kind, &effect.key, effect.rule),
                     answer,
                 }),
+                progress: None,
             };
             match decide_under(&policy, &seen, store.guards()) {
                 Decision::Wait => return Ok(Settled::Waits),

@@ -1,7 +1,7 @@
 //! Tasks as rows: what is put in, what a claim hands out, what a person reads.
 
 use leaseproof_rules::{
-    Backoff, EffectRule, Entry, Epoch, Instruments, OnExhausted, OnUnknown, Policy, Reason, Status,
+    Backoff, EffectRule, Entry, Epoch, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Reason, Status,
 };
 
 use crate::Error;
@@ -280,9 +280,25 @@ pub(crate) fn policy(row: &Row) -> Result<Result<Policy, String>, Error> {
     Ok(assemble())
 }
 
+/// Refuses what the rules know and this queue does not do: to ignore it would promise what is not kept.
+///
+/// # Errors
+/// What is not supported, and what to do instead.
+pub(crate) fn supported(rule: EffectRule) -> Result<(), &'static str> {
+    if rule.instruments.checkpoints {
+        return Err(
+            "checkpoints are not supported in one effect: make each step an effect of its own, with its own key",
+        );
+    }
+    if rule.on_partial != OnPartial::Resume {
+        return Err("on_partial = escalate is not supported: the queue does not know that effects are parts of one");
+    }
+    Ok(())
+}
+
 /// How an effect is declared, as one number: three bits of instruments, two of what to do without.
 pub(crate) fn rule_bits(rule: EffectRule) -> i64 {
-    let Instruments { idempotency_key, status_query, execution_token } = rule.instruments;
+    let Instruments { idempotency_key, status_query, execution_token, .. } = rule.instruments;
     let on_unknown = match rule.on_unknown {
         OnUnknown::Escalate => 0,
         OnUnknown::Repeat => 1,
@@ -300,8 +316,9 @@ pub(crate) fn rule_from_bits(bits: i64) -> EffectRule {
         _ => return EffectRule::default(),
     };
     let has = |bit: u32| bits & (1 << bit) != 0;
-    let instruments = Instruments { idempotency_key: has(0), status_query: has(1), execution_token: has(2) };
-    EffectRule { instruments, on_unknown }
+    let (idempotency_key, status_query, execution_token) = (has(0), has(1), has(2));
+    let instruments = Instruments { idempotency_key, status_query, execution_token, ..Instruments::NONE };
+    EffectRule { instruments, on_unknown, ..EffectRule::default() }
 }
 
 impl Claimed {

@@ -159,7 +159,7 @@ macro_rules! optional {
 
 optional!(Entry, 2, Entry::ALL);
 optional!(Reason, 3, Reason::ALL);
-optional!(Answer, 2, [Answer::Done, Answer::NotDone, Answer::Unavailable]);
+optional!(Answer, 3, [Answer::Done, Answer::NotDone, Answer::Partial, Answer::Unavailable]);
 
 #[cfg(test)]
 mod tests {

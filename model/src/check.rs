@@ -128,6 +128,7 @@ pub fn default_worlds() -> Result<Vec<World>, WorldError> {
     let key = Instruments { idempotency_key: true, ..none };
     let query = Instruments { status_query: true, ..none };
     let both = Instruments { execution_token: true, ..query };
+    let steps = |instruments| Instruments { checkpoints: true, ..instruments };
     Ok(vec![
         World::lease(1, 3)?.errors().hangs(),
         World::lease(1, 3)?.errors().reruns(1),
@@ -144,6 +145,18 @@ pub fn default_worlds() -> Result<Vec<World>, WorldError> {
         World::lease(1, 2)?.effect(query, OnUnknown::Skip).errors(),
         World::lease(1, 2)?.effect(both, OnUnknown::Escalate).errors(),
         World::lease(1, 3)?.effect(both, OnUnknown::Escalate),
+        World::lease(1, 2)?.effect(none, OnUnknown::Escalate).parts(3).errors(),
+        World::lease(1, 2)?.effect(none, OnUnknown::Escalate).parts(2).reruns(1),
+        World::lease(1, 2)?.effect(key, OnUnknown::Escalate).parts(3).errors(),
+        World::lease(1, 2)?.effect(query, OnUnknown::Escalate).parts(3),
+        World::lease(1, 2)?.effect(both, OnUnknown::Escalate).parts(3).errors(),
+        World::lease(1, 2)?.effect(both, OnUnknown::Skip).parts(3),
+        World::lease(1, 2)?.effect(steps(none), OnUnknown::Escalate).parts(3).errors(),
+        World::lease(1, 2)?.effect(steps(none), OnUnknown::Escalate).parts(2).reruns(1),
+        World::lease(1, 2)?.effect(steps(none), OnUnknown::Skip).parts(3),
+        World::lease(1, 2)?.effect(steps(key), OnUnknown::Escalate).parts(3).errors(),
+        World::lease(1, 2)?.effect(steps(both), OnUnknown::Escalate).parts(3).errors(),
+        World::lease(1, 2)?.effect(steps(both), OnUnknown::Escalate).parts(3).errors().partial_to_a_person(),
     ])
 }
 

@@ -3,7 +3,7 @@
 use leaseproof_rules::{Actor, Decision, Entry, Judgement, Reason, Status, Verb, Write, judge};
 
 use crate::properties;
-use crate::state::State;
+use crate::state::{State, Task};
 use crate::world::Setup;
 
 /// A write on its way to the database.
@@ -23,6 +23,8 @@ pub struct Request {
     pub reason: Option<Reason>,
     /// How long RETRY_WAIT lasts, in ms.
     pub delay_ms: u32,
+    /// The step of the effect that a journal entry is about.
+    pub step: u8,
 }
 
 impl Request {
@@ -47,8 +49,26 @@ impl Request {
 
     /// A write that carries nothing but its epoch.
     pub fn plain(task: usize, verb: Verb, to: Status, epoch: u8) -> Request {
-        Request { task, verb, to, epoch, learnt: None, reason: None, delay_ms: 0 }
+        Request { task, verb, to, epoch, learnt: None, reason: None, delay_ms: 0, step: 0 }
     }
+
+    /// The same, about this step of the effect.
+    pub fn at_step(self, step: u8) -> Request {
+        Request { step, ..self }
+    }
+}
+
+/// Enters what became of a step into the journal. Once it is done the journal goes on to the next.
+fn record(setup: &Setup, index: usize, task: &mut Task, step: u8, entry: Entry) {
+    // The journal is past this step: its owner has reported it after somebody had read of the intent.
+    if step < task.step {
+        return;
+    }
+    let more = usize::from(step) + 1 < setup.steps_of(index);
+    (task.step, task.journal) = match entry {
+        Entry::Done if more => (step + 1, None),
+        _ => (step, Some(entry)),
+    };
 }
 
 /// Commits or refuses a write.
@@ -71,12 +91,12 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
             return judgement;
         }
     }
-    if learnt.is_some() {
-        task.journal = learnt;
+    if let Some(entry) = learnt {
+        record(setup, index, task, request.step, entry);
     }
     match verb {
-        Verb::Intent => task.journal = Some(Entry::Intent),
-        Verb::Outcome => task.journal = Some(Entry::Done),
+        Verb::Intent => record(setup, index, task, request.step, Entry::Intent),
+        Verb::Outcome => record(setup, index, task, request.step, Entry::Done),
         Verb::Retry | Verb::GiveUp => task.attempts += 1,
         Verb::Requeue | Verb::Escalate if before.expired => task.interruptions += 1,
         // A person who lets it run again gives both budgets back.

@@ -20,6 +20,10 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
         let run = before.runs[usize::from(run)];
         format!("t{} epoch {}", run.task + 1, run.epoch)
     };
+    let of_step = |step: u8| match model.world.setup.shape.parts {
+        1 => String::new(),
+        _ => format!(" of step {}", step + 1),
+    };
     let worker = |run: u8| format!("w{}", run + 1);
     let verb = || model.request_of(before, action).map_or("write", |request| Verb::name(request.verb));
     match *action {
@@ -35,11 +39,16 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
             format!("{}: {what}, {}", worker(w), run(w))
         }
         Action::Call { run: w } => format!("{}: calls the third party, {}", worker(w), run(w)),
-        Action::Deliver { task, token, lost } => {
+        Action::Deliver { task, token, step, lost } => {
             let reply = if lost { ", reply lost" } else { "" };
-            format!("third party: call of t{} with token {token} arrives{reply}", task + 1)
+            format!("third party: call of t{}{} with token {token} arrives{reply}", task + 1, of_step(step))
         }
-        Action::CallLost { task, token } => format!("network: call of t{} with token {token} is lost", task + 1),
+        Action::DeliverPart { task, token, parts } => {
+            format!("third party: call of t{} with token {token} arrives, done up to part {parts}, no reply", task + 1)
+        }
+        Action::CallLost { task, token, step } => {
+            format!("network: call of t{}{} with token {token} is lost", task + 1, of_step(step))
+        }
         Action::Deadline { run: w } => format!("{}: no reply in time, {}", worker(w), run(w)),
         Action::Query { run: w, fate } => format!("{}: asks the third party, {}{}", worker(w), run(w), fate_text(fate)),
         Action::Heartbeat { run: w } => format!("{}: heartbeat {}", worker(w), run(w)),

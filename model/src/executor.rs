@@ -10,7 +10,7 @@ use leaseproof_rules::{
 
 use crate::database::Request;
 use crate::state::{Phase, Run, State};
-use crate::world::Setup;
+use crate::world::{Flaw, Setup};
 
 /// What a run does next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -69,7 +69,7 @@ impl From<Judgement> for Heard {
 /// A free slot reads a task that can be claimed, and will try to claim it as it read it.
 pub fn look(state: &mut State, slot: usize, task: usize) {
     let epoch = state.tasks[task].epoch;
-    state.runs[slot] = Run { phase: Phase::Claiming, task: task as u8, epoch, answer: None };
+    state.runs[slot] = Run { phase: Phase::Claiming, task: task as u8, epoch, ..Run::IDLE };
 }
 
 /// Whether a reader sees this task as one to claim.
@@ -82,7 +82,7 @@ pub fn is_candidate(state: &State, task: usize) -> bool {
 pub fn next(setup: &Setup, state: &State, slot: usize) -> Next {
     let run = state.runs[slot];
     let task = usize::from(run.task);
-    let write = |verb, to| Next::Write(Request::plain(task, verb, to, run.epoch));
+    let write = |verb, to| Next::Write(Request::plain(task, verb, to, run.epoch).at_step(run.step));
     match run.phase {
         Phase::Idle | Phase::Waiting => Next::Wait,
         Phase::Claiming => write(Verb::Claim, Status::Running),
@@ -108,10 +108,11 @@ fn after_failure(setup: &Setup, state: &State, run: Run) -> Next {
         attempts: u32::from(row.attempts),
         interruptions: u32::from(row.interruptions),
         unknown,
+        progress: setup.progress(index, row.recorded()),
     };
     let decision = decide_under(&setup.policy, &seen, setup.guards);
     match Request::of_decision(index, run.epoch, decision, Verb::Retry, Verb::GiveUp) {
-        Some(request) => Next::Write(request),
+        Some(request) => Next::Write(request.at_step(run.step)),
         None if decision == Decision::Ask => Next::Query,
         None => Next::Wait,
     }
@@ -121,14 +122,25 @@ fn after_failure(setup: &Setup, state: &State, run: Run) -> Next {
 pub fn begin(setup: &Setup, state: &mut State, slot: usize) {
     let index = usize::from(state.runs[slot].task);
     let task = state.tasks[index];
-    let step = setup.effects[index].map(|rule| effect_step(task.journal, rule));
-    let run = &mut state.runs[slot];
-    run.epoch = task.epoch;
-    run.phase = match step {
-        Some(EffectStep::Call) => Phase::Working,
-        Some(EffectStep::Stop) => Phase::Doomed,
-        Some(EffectStep::Reuse | EffectStep::Skip) | None => Phase::Finishing,
+    let (step, journal) = match setup.flaw {
+        Some(Flaw::FromTheStart) if task.step > 0 => (0, None),
+        _ => (task.step, task.journal),
     };
+    let first = setup.effects[index].map(|rule| effect_step(journal, rule));
+    let run = &mut state.runs[slot];
+    (run.epoch, run.step) = (task.epoch, step);
+    match first {
+        Some(EffectStep::Call) => run.phase = Phase::Working,
+        Some(EffectStep::Stop) => run.phase = Phase::Doomed,
+        Some(EffectStep::Reuse | EffectStep::Skip) | None => pass_step(setup, run),
+    }
+}
+
+/// A step is done, or left out: of the next one nothing is in the journal yet.
+fn pass_step(setup: &Setup, run: &mut Run) {
+    let more = usize::from(run.step) + 1 < setup.steps_of(run.task.into());
+    run.step += u8::from(more);
+    run.phase = if more { Phase::Working } else { Phase::Finishing };
 }
 
 /// The handler comes to its call, or ends.
@@ -155,7 +167,7 @@ pub fn hear(setup: &Setup, state: &mut State, slot: usize, heard: Heard) {
         // A claim of unknown outcome is forgotten: nobody runs it, and if it was made its lease ends.
         (Phase::Claiming, _) => *run = Run::IDLE,
         (Phase::Intending, Heard::Accepted) => run.phase = Phase::Calling,
-        (Phase::Recording, Heard::Accepted) => run.phase = Phase::Finishing,
+        (Phase::Recording, Heard::Accepted) => pass_step(setup, run),
         (Phase::Waiting, Heard::CallDone) => run.phase = Phase::Recording,
         (Phase::Waiting, Heard::Unknown) => run.phase = Phase::Unsure,
         (_, Heard::Answer(Answer::Unavailable)) => {}

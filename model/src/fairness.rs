@@ -33,6 +33,7 @@ impl Fair for LeaseModel {
             Action::Calm => Some(CALM_CLASS),
             Action::Exchange { .. }
             | Action::Work { .. }
+            | Action::DeliverPart { .. }
             | Action::CallLost { .. }
             | Action::Query { .. }
             | Action::SelfFence { .. }

@@ -10,6 +10,7 @@ use stateright::{Model, Property as Checked};
 
 use crate::database::{Request, apply};
 use crate::executor::{self, Heard, Next, Turn};
+use crate::outside;
 use crate::packed::Packed;
 use crate::person::{self, Act};
 use crate::properties;
@@ -45,9 +46,11 @@ pub enum Action {
     /// An executor sends its call.
     Call { run: u8 },
     /// The third party executes, or refuses, a call. `lost`: its reply is lost.
-    Deliver { task: u8, token: u8, lost: bool },
+    Deliver { task: u8, token: u8, step: u8, lost: bool },
+    /// The third party does only the first parts of what a call asks for, and does not answer.
+    DeliverPart { task: u8, token: u8, parts: u8 },
     /// A call is lost.
-    CallLost { task: u8, token: u8 },
+    CallLost { task: u8, token: u8, step: u8 },
     /// An executor stops waiting for the third party.
     Deadline { run: u8 },
     /// A failed executor asks the third party.
@@ -147,13 +150,17 @@ impl LeaseModel {
                 out.push(Action::Overrun { task });
             }
         }
-        for token in (0..32).filter(|token| row.calls & (1 << token) != 0) {
-            out.push(Action::Deliver { task, token, lost: false });
+        for (token, step) in setup.shape.calls(row.calls) {
+            out.push(Action::Deliver { task, token, step, lost: false });
             if !state.calm && self.world.faults.lost_reply {
-                out.push(Action::Deliver { task, token, lost: true });
+                out.push(Action::Deliver { task, token, step, lost: true });
             }
             if !state.calm && self.world.faults.lost_request {
-                out.push(Action::CallLost { task, token });
+                out.push(Action::CallLost { task, token, step });
+            }
+            if !state.calm && self.world.faults.partial {
+                let parts = 1..outside::parts_of(setup, index, step).len() as u8;
+                out.extend(parts.map(|parts| Action::DeliverPart { task, token, parts }));
             }
         }
         let seen = &state.seen[index];
@@ -184,7 +191,7 @@ impl LeaseModel {
             return;
         }
         let index = usize::from(state.desk.task);
-        let knows = self.world.hasty_person || !person::call_is_pending(setup, state, index);
+        let knows = self.world.hasty_person || person::may_rerun(setup, state, index);
         if state.reruns < reruns && knows {
             out.push(Action::Decide { act: Act::Rerun });
         }
@@ -238,13 +245,13 @@ impl LeaseModel {
             Action::Call { run } => {
                 let run = &mut state.runs[usize::from(run)];
                 run.phase = Phase::Waiting;
-                let (task, token) = (run.task.into(), run.epoch);
-                crate::outside::send_call(state, task, token);
+                let (task, token, step) = (run.task.into(), run.epoch, run.step);
+                outside::send_call(setup, state, task, token, step);
             }
-            Action::Deliver { task, token, lost } => {
+            Action::Deliver { task, token, step, lost } => {
                 let index = usize::from(task);
-                crate::outside::take_call(state, index, token);
-                let done = crate::outside::call(setup, state, index, token);
+                outside::take_call(setup, state, index, token, step);
+                let done = outside::call(setup, state, index, token, step, None);
                 let sender = state.runs[..setup.shape.runs]
                     .iter()
                     .position(|run| run.phase == Phase::Waiting && run.task == task && run.epoch == token);
@@ -253,12 +260,16 @@ impl LeaseModel {
                     executor::hear(setup, state, slot, heard);
                 }
             }
-            Action::CallLost { task, token } => crate::outside::take_call(state, task.into(), token),
+            Action::DeliverPart { task, token, parts } => {
+                outside::take_call(setup, state, task.into(), token, 0);
+                outside::call(setup, state, task.into(), token, 0, Some(parts));
+            }
+            Action::CallLost { task, token, step } => outside::take_call(setup, state, task.into(), token, step),
             Action::Deadline { run } => executor::hear(setup, state, run.into(), Heard::Unknown),
             Action::Query { run, fate } => {
                 let slot = usize::from(run);
                 let run = state.runs[slot];
-                let answer = self.ask(state, run.task.into(), run.epoch + 1, fate);
+                let answer = self.ask(state, run.task.into(), run.epoch + 1, run.step, fate);
                 executor::hear(setup, state, slot, Heard::Answer(answer));
             }
             Action::Heartbeat { run } => {
@@ -277,8 +288,8 @@ impl LeaseModel {
             }
             Action::SweeperAsks { task, fate } => {
                 let index = usize::from(task);
-                let token = state.seen[index].epoch + 1;
-                let answer = self.ask(state, index, token, fate);
+                let seen = state.seen[index];
+                let answer = self.ask(state, index, seen.epoch + 1, seen.recorded, fate);
                 state.seen[index].answer = Some(answer);
                 if sweeper::next(setup, state, index, &state.seen[index]) == sweeper::Next::Forget {
                     state.seen[index] = Seen::NOTHING;
@@ -303,12 +314,12 @@ impl LeaseModel {
         }
     }
 
-    fn ask(&self, state: &mut State, index: usize, token: u8, fate: Fate) -> Answer {
+    fn ask(&self, state: &mut State, index: usize, token: u8, step: u8, fate: Fate) -> Answer {
         match fate {
-            Fate::Fine => crate::outside::query(&self.world.setup, state, index, token),
+            Fate::Fine => outside::query(&self.world.setup, state, index, token, step),
             Fate::RequestLost => Answer::Unavailable,
             Fate::ReplyLost => {
-                crate::outside::query(&self.world.setup, state, index, token);
+                outside::query(&self.world.setup, state, index, token, step);
                 Answer::Unavailable
             }
         }

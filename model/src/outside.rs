@@ -1,4 +1,9 @@
 //! The third party: a ledger, an idempotency key, a status query and an execution token, as far as they are declared.
+//!
+//! An effect may consist of parts. A call does them one after the other and may stop in between (E-C); with checkpoints
+//! each part is a step with a call of its own (E4).
+
+use std::ops::Range;
 
 use leaseproof_rules::{Answer, Instruments};
 
@@ -10,18 +15,26 @@ fn instruments(setup: &Setup, task: usize) -> Instruments {
     setup.effects[task].map(|rule| rule.instruments).unwrap_or_default()
 }
 
+/// The parts that a call for this step does.
+pub fn parts_of(setup: &Setup, task: usize, step: u8) -> Range<usize> {
+    let step = usize::from(step);
+    if instruments(setup, task).checkpoints { step..step + 1 } else { 0..setup.shape.parts }
+}
+
 /// A call leaves for the third party, with the epoch of its run as execution token.
-pub fn send_call(state: &mut State, task: usize, token: u8) {
-    state.tasks[task].calls |= 1 << token;
+pub fn send_call(setup: &Setup, state: &mut State, task: usize, token: u8, step: u8) {
+    state.tasks[task].calls |= setup.shape.call_bit(token, step);
 }
 
 /// A call is no longer under way: it has arrived, or never will.
-pub fn take_call(state: &mut State, task: usize, token: u8) {
-    state.tasks[task].calls &= !(1 << token);
+pub fn take_call(setup: &Setup, state: &mut State, task: usize, token: u8, step: u8) {
+    state.tasks[task].calls &= !setup.shape.call_bit(token, step);
 }
 
 /// The third party executes a call, or refuses it for the token. Says whether it is done, now or by an earlier call.
-pub fn call(setup: &Setup, state: &mut State, index: usize, token: u8) -> bool {
+///
+/// `stops_after`: it does only so many of the parts. A repeated key is known part by part.
+pub fn call(setup: &Setup, state: &mut State, index: usize, token: u8, step: u8, stops_after: Option<u8>) -> bool {
     let has = instruments(setup, index);
     let task = &mut state.tasks[index];
     if has.execution_token {
@@ -30,19 +43,28 @@ pub fn call(setup: &Setup, state: &mut State, index: usize, token: u8) -> bool {
         }
         task.fence = token;
     }
-    if !(has.idempotency_key && task.ledger > 0) {
-        task.ledger = (task.ledger + 1).min(State::LEDGER_MAX);
+    let parts = parts_of(setup, index, step);
+    let count = stops_after.map_or(parts.len(), usize::from);
+    for times in &mut task.ledger[parts][..count] {
+        if !(has.idempotency_key && *times > 0) {
+            *times = (*times + 1).min(State::LEDGER_MAX);
+        }
     }
     let after = *task;
     state.bad |= properties::broken_by_call(setup, index, &after);
     true
 }
 
-/// The third party is asked, with the token that the next owner will have, so that it refuses what is still under way.
-pub fn query(setup: &Setup, state: &mut State, index: usize, token: u8) -> Answer {
+/// The third party is asked about a step, with the token that the next owner will have, so that it refuses what is
+/// still under way.
+pub fn query(setup: &Setup, state: &mut State, index: usize, token: u8, step: u8) -> Answer {
     let task = &mut state.tasks[index];
     if instruments(setup, index).execution_token {
         task.fence = task.fence.max(token);
     }
-    if task.ledger > 0 { Answer::Done } else { Answer::NotDone }
+    match task.is_done(parts_of(setup, index, step)) {
+        Some(true) => Answer::Done,
+        Some(false) => Answer::NotDone,
+        None => Answer::Partial,
+    }
 }

@@ -4,9 +4,6 @@ use std::fmt;
 
 use crate::bits::{ArrayWriter, Coder, Reader};
 use crate::state::{Desk, Run, Seen, Shape, State, Task};
-use crate::world::{FREE_RUNS, FREE_TASKS};
-
-const SHAPE: Shape = Shape { tasks: FREE_TASKS, runs: FREE_RUNS };
 
 /// A [`State`] of a free world, packed. Equal exactly when the states are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,10 +14,11 @@ impl Packed {
     pub fn pack(state: &State, shape: Shape) -> Packed {
         let mut state = *state;
         let mut writer = ArrayWriter::new();
-        // How much of it is used is kept only so that it can be printed without the world at hand.
+        // Only what the world uses is kept, so that small worlds have room for what large ones have none for.
         writer.small(&mut (shape.tasks as u8), 2);
         writer.small(&mut (shape.runs as u8), 2);
-        state.code(SHAPE, &mut writer);
+        writer.small(&mut (shape.parts as u8), 3);
+        state.code(shape, &mut writer);
         Packed(writer.words)
     }
 
@@ -31,12 +29,14 @@ impl Packed {
 
     fn unpack_with_shape(&self) -> (State, Shape) {
         let mut reader = Reader::new(&self.0);
-        let (mut tasks, mut runs) = (0, 0);
+        let (mut tasks, mut runs, mut parts) = (0, 0, 0);
         reader.small(&mut tasks, 2);
         reader.small(&mut runs, 2);
+        reader.small(&mut parts, 3);
+        let shape = Shape { tasks: tasks.into(), runs: runs.into(), parts: parts.into() };
         let mut state = State::NEW;
-        state.code(SHAPE, &mut reader);
-        (state, Shape { tasks: usize::from(tasks), runs: usize::from(runs) })
+        state.code(shape, &mut reader);
+        (state, shape)
     }
 }
 
@@ -45,10 +45,10 @@ impl fmt::Debug for Packed {
         let (state, shape) = self.unpack_with_shape();
         let mut lines = Vec::new();
         for (i, task) in state.tasks[..shape.tasks].iter().enumerate() {
-            lines.push((format!("task t{}", i + 1), describe_task(task)));
+            lines.push((format!("task t{}", i + 1), describe_task(task, shape)));
         }
         for (i, run) in state.runs[..shape.runs].iter().enumerate() {
-            lines.push((format!("executor w{}", i + 1), describe_run(run)));
+            lines.push((format!("executor w{}", i + 1), describe_run(run, shape)));
         }
         for (i, seen) in state.seen[..shape.tasks].iter().enumerate() {
             if *seen != Seen::NOTHING {
@@ -79,7 +79,7 @@ impl fmt::Debug for Packed {
     }
 }
 
-fn describe_task(task: &Task) -> String {
+fn describe_task(task: &Task, shape: Shape) -> String {
     let mut text = format!("{} epoch {}", task.status, task.epoch);
     let mut add = |part: String| {
         text.push_str(", ");
@@ -95,19 +95,20 @@ fn describe_task(task: &Task) -> String {
         add(format!("failed {}×, lost {}×", task.attempts, task.interruptions));
     }
     if let Some(entry) = task.journal {
-        add(format!("journal {}", entry.name()));
+        add(format!("journal {}{}", entry.name(), of_step(task.step, shape)));
     }
     if let Some(reason) = task.reason {
         add(format!("because {reason}"));
     }
-    if task.ledger > 0 {
-        add(format!("effect happened {}×", task.ledger));
+    if task.happened() > 0 {
+        let times = task.ledger[..shape.parts].iter().map(|times| format!("{times}×"));
+        add(format!("effect happened {}", times.collect::<Vec<_>>().join(" ")));
     }
     if task.fence > 0 {
         add(format!("third party refuses tokens below {}", task.fence));
     }
-    for token in (0..32).filter(|token| task.calls & (1 << token) != 0) {
-        add(format!("call with token {token} under way"));
+    for (token, step) in shape.calls(task.calls) {
+        add(format!("call{} with token {token} under way", of_step(step, shape)));
     }
     if task.decided > 0 {
         add(format!("a person decided at epoch {}", task.decided));
@@ -115,12 +116,17 @@ fn describe_task(task: &Task) -> String {
     text
 }
 
-fn describe_run(run: &Run) -> String {
+/// Which step it is about; nothing where there is but one.
+fn of_step(step: u8, shape: Shape) -> String {
+    if shape.parts > 1 { format!(" of step {}", step + 1) } else { String::new() }
+}
+
+fn describe_run(run: &Run, shape: Shape) -> String {
     if *run == Run::IDLE {
         return "idle".to_owned();
     }
     let answer = run.answer.map_or(String::new(), |answer| format!(", was told {answer:?}"));
-    format!("{:?} t{} epoch {}{answer}", run.phase, run.task + 1, run.epoch)
+    format!("{:?}{} t{} epoch {}{answer}", run.phase, of_step(run.step, shape), run.task + 1, run.epoch)
 }
 
 fn describe_seen(seen: &Seen) -> String {

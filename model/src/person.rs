@@ -3,6 +3,7 @@
 use leaseproof_rules::{Entry, Judgement, Status, Verb};
 
 use crate::database::{Request, apply};
+use crate::outside;
 use crate::state::{Phase, State};
 use crate::world::Setup;
 
@@ -41,16 +42,26 @@ pub fn call_is_pending(setup: &Setup, state: &State, index: usize) -> bool {
             .any(|run| run.phase == Phase::Calling && usize::from(run.task) == index)
 }
 
+/// Whether a person who knows the truth may let it run again: no call can come any more and, unless parts are told apart
+/// by key or step, the effect has happened wholly or not at all. The rest of a part is then done by hand.
+pub fn may_rerun(setup: &Setup, state: &State, index: usize) -> bool {
+    let task = &state.tasks[index];
+    let by_key = setup.effects[index].is_some_and(|rule| rule.instruments.idempotency_key);
+    let whole = task.is_done(outside::parts_of(setup, index, task.step)).is_some();
+    (by_key || whole) && !call_is_pending(setup, state, index)
+}
+
 /// The person decides about a task as it was read at `epoch`. With a re-run the truth about its call goes into the
 /// journal.
 pub fn decide(setup: &Setup, state: &mut State, index: usize, epoch: u8, act: Act) -> (Request, Judgement) {
     let (verb, to) = act.write();
     let task = &state.tasks[index];
-    let truth = match (act, task.ledger > 0, task.journal) {
-        (Act::Rerun, true, _) if setup.effects[index].is_some() => Some(Entry::Done),
-        (Act::Rerun, false, Some(Entry::Intent)) => Some(Entry::NotDone),
+    let done = task.is_done(outside::parts_of(setup, index, task.step));
+    let truth = match (act, done, task.journal) {
+        (Act::Rerun, Some(true), _) if setup.effects[index].is_some() => Some(Entry::Done),
+        (Act::Rerun, Some(false), Some(Entry::Intent)) => Some(Entry::NotDone),
         _ => None,
     };
-    let request = Request { learnt: truth, ..Request::plain(index, verb, to, epoch) };
+    let request = Request { learnt: truth, ..Request::plain(index, verb, to, epoch).at_step(task.step) };
     (request, apply(setup, state, request))
 }

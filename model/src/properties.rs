@@ -11,7 +11,7 @@ use crate::state::{State, Task};
 use crate::world::{Setup, World};
 
 /// The bit of a safety property in [`State::bad`].
-pub fn bit(property: Property) -> u8 {
+pub fn bit(property: Property) -> u16 {
     match property {
         // Told by the fair runs, not by a state.
         Property::EventuallyResolved => 0,
@@ -24,7 +24,7 @@ pub fn broken(state: &State) -> Option<Property> {
     Property::ALL.into_iter().find(|property| state.bad & bit(*property) != 0)
 }
 
-fn mask(broken: &[(Property, bool)]) -> u8 {
+fn mask(broken: &[(Property, bool)]) -> u16 {
     broken.iter().filter(|(_, is_broken)| *is_broken).fold(0, |mask, (property, _)| mask | bit(*property))
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn broken_by_write(
     write: Write,
     judgement: Judgement,
     after: &Task,
-) -> u8 {
+) -> u16 {
     let moved = before.status != after.status;
     let by_owner = write.verb.actor() == Actor::Owner;
     let applied = matches!(judgement, Judgement::Applied { .. });
@@ -66,13 +66,14 @@ pub(crate) fn broken_by_write(
 }
 
 fn is_missed(setup: &Setup, index: usize, task: &Task) -> bool {
-    setup.effects[index].is_some_and(|rule| task.ledger == 0 && rule.on_unknown != OnUnknown::Skip)
+    let missing = || task.is_done(0..setup.shape.parts) != Some(true);
+    setup.effects[index].is_some_and(|rule| rule.on_unknown != OnUnknown::Skip && missing())
 }
 
 /// What an executed call breaks.
-pub(crate) fn broken_by_call(setup: &Setup, index: usize, after: &Task) -> u8 {
+pub(crate) fn broken_by_call(setup: &Setup, index: usize, after: &Task) -> u16 {
     let may_repeat = setup.effects[index].is_some_and(|rule| rule.on_unknown == OnUnknown::Repeat);
-    mask(&[(Property::EffectAtMostOnce, after.ledger > 1 && !may_repeat)])
+    mask(&[(Property::EffectAtMostOnce, after.happened() > 1 && !may_repeat)])
 }
 
 /// Every task is in SUCCESS, FAIL or WAIT_MANUAL.
@@ -87,6 +88,11 @@ pub fn concurrent_execution(setup: &Setup, state: &State) -> bool {
     runs.iter()
         .enumerate()
         .any(|(i, a)| a.phase.is_at_work() && runs[..i].iter().any(|b| b.phase.is_at_work() && a.task == b.task))
+}
+
+/// Some task's effect has happened in part.
+pub fn some_effect_is_partial(setup: &Setup, state: &State) -> bool {
+    state.tasks[..setup.shape.tasks].iter().any(|task| task.is_done(0..setup.shape.parts).is_none())
 }
 
 /// Some task has this status.
@@ -137,7 +143,7 @@ mod tests {
         let setup = World::lease(1, 1)
             .map(|world| world.effect(Instruments::default(), OnUnknown::Escalate).setup)
             .expect("one task and one executor fit");
-        let row = |status, epoch| Task { status, epoch, ledger: 1, ..Task::NEW };
+        let row = |status, epoch| Task { status, epoch, ledger: [1, 0, 0, 0], ..Task::NEW };
         let write = |verb, epoch: Epoch| Write { verb, to: Status::Running, epoch };
         let broken = |before: Task, write: Write, after: Task| {
             let applied = Judgement::Applied { status: after.status, epoch: after.epoch.into() };
@@ -152,7 +158,7 @@ mod tests {
                 Property::SuccessMeansEffect,
                 row(Running, 1),
                 write(Verb::Complete, 1),
-                Task { ledger: 0, ..row(Success, 1) },
+                Task { ledger: [0; 4], ..row(Success, 1) },
             ),
             (Property::FinalIsFinal, row(Fail, 1), write(Verb::Claim, 1), row(Running, 2)),
             (Property::OnlyAPersonLeavesWaitManual, row(WaitManual, 2), write(Verb::Claim, 2), row(Running, 3)),
@@ -167,8 +173,11 @@ mod tests {
         for (property, before, write, after) in cases {
             assert_ne!(broken(before, write, after) & bit(property), 0, "{property}");
         }
-        assert_eq!(broken_by_call(&setup, 0, &Task { ledger: 2, ..Task::NEW }), bit(Property::EffectAtMostOnce));
-        assert_eq!(broken_by_call(&setup, 0, &Task { ledger: 1, ..Task::NEW }), 0);
+        assert_eq!(
+            broken_by_call(&setup, 0, &Task { ledger: [2, 0, 0, 0], ..Task::NEW }),
+            bit(Property::EffectAtMostOnce)
+        );
+        assert_eq!(broken_by_call(&setup, 0, &Task { ledger: [1, 0, 0, 0], ..Task::NEW }), 0);
         let fine = broken(row(Running, 1), write(Verb::Complete, 1), row(Success, 1));
         assert_eq!(fine, 0, "an owner's success breaks nothing");
     }

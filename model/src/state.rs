@@ -2,7 +2,7 @@
 //!
 //! It has no time in it. In the free worlds time is nondeterminism (a lease *may* end); stories put a clock beside it.
 
-use leaseproof_rules::{Answer, Entry, Reason, Row, Signal, Status};
+use leaseproof_rules::{Answer, Entry, Property, Reason, Row, Signal, Status};
 
 use crate::bits::{Coder, Field};
 
@@ -13,6 +13,8 @@ pub const MAX_RUNS: usize = 16;
 /// Epochs, and so execution tokens, are below this.
 pub const MAX_EPOCH: u8 = 32;
 pub(crate) const EPOCH_BITS: u32 = 5;
+/// Parts of an effect at most. Three stand for the ten thousand: a test shows that four bring nothing new.
+pub const MAX_PARTS: usize = 4;
 
 /// A task: its row, its effect's journal entry, and what the third party knows of the effect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,18 +33,20 @@ pub struct Task {
     pub attempts: u8,
     /// Lost owners recorded.
     pub interruptions: u8,
-    /// The journal entry of its effect.
+    /// The journal entry of its effect; with checkpoints, of the step it is at.
     pub journal: Option<Entry>,
+    /// With checkpoints: how many steps come before the one that `journal` speaks of. They are past.
+    pub step: u8,
     /// Why it is in WAIT_MANUAL or was given up.
     pub reason: Option<Reason>,
     /// Ghost: the row's epoch when a person last decided, 0 before. Runs with an epoch up to this one were claimed
     /// before the decision.
     pub decided: u8,
-    /// How often the effect has happened. Saturates at [`State::LEDGER_MAX`].
-    pub ledger: u8,
+    /// By part: how often it has happened. Saturates at [`State::LEDGER_MAX`].
+    pub ledger: [u8; MAX_PARTS],
     /// The newest execution token that the third party has seen.
     pub fence: u8,
-    /// Calls under way to the third party: the bit of a call is its token. They outlive their sender.
+    /// Calls under way to the third party, see [`Shape::call_bit`]. They outlive their sender.
     pub calls: u32,
 }
 
@@ -57,9 +61,10 @@ impl Task {
         attempts: 0,
         interruptions: 0,
         journal: None,
+        step: 0,
         reason: None,
         decided: 0,
-        ledger: 0,
+        ledger: [0; MAX_PARTS],
         fence: 0,
         calls: 0,
     };
@@ -76,7 +81,25 @@ impl Task {
         }
     }
 
-    fn code(&mut self, c: &mut impl Coder) {
+    /// Steps that the journal has as done or past.
+    pub fn recorded(&self) -> u8 {
+        self.step + u8::from(self.journal == Some(Entry::Done))
+    }
+
+    /// How often the part that happened most often has happened.
+    pub fn happened(&self) -> u8 {
+        self.ledger.into_iter().max().unwrap_or(0)
+    }
+
+    /// Whether all of these parts have happened (`Some(true)`), none, or some.
+    pub fn is_done(&self, parts: std::ops::Range<usize>) -> Option<bool> {
+        let parts = &self.ledger[parts];
+        let all = parts.iter().all(|&times| times > 0);
+        let none = parts.iter().all(|&times| times == 0);
+        (all || none).then_some(all)
+    }
+
+    fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.status);
         c.small(&mut self.epoch, EPOCH_BITS);
         c.field(&mut self.due);
@@ -87,9 +110,14 @@ impl Task {
         c.field(&mut self.journal);
         c.field(&mut self.reason);
         c.small(&mut self.decided, EPOCH_BITS);
-        c.small(&mut self.ledger, 2);
+        for times in &mut self.ledger[..shape.parts] {
+            c.small(times, 2);
+        }
         c.small(&mut self.fence, EPOCH_BITS);
         c.bits(&mut self.calls, 32);
+        if shape.parts > 1 {
+            c.small(&mut self.step, 2);
+        }
     }
 }
 
@@ -177,17 +205,22 @@ pub struct Run {
     pub epoch: u8,
     /// What the third party answered about the unknown call.
     pub answer: Option<Answer>,
+    /// With checkpoints: the step it is at.
+    pub step: u8,
 }
 
 impl Run {
     /// Nothing to do.
-    pub const IDLE: Run = Run { phase: Phase::Idle, task: 0, epoch: 0, answer: None };
+    pub const IDLE: Run = Run { phase: Phase::Idle, task: 0, epoch: 0, answer: None, step: 0 };
 
-    fn code(&mut self, c: &mut impl Coder) {
+    fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.phase);
         c.small(&mut self.task, 2);
         c.small(&mut self.epoch, EPOCH_BITS);
         c.field(&mut self.answer);
+        if shape.parts > 1 {
+            c.small(&mut self.step, 2);
+        }
     }
 }
 
@@ -202,6 +235,8 @@ pub struct Seen {
     pub intent: bool,
     /// What the third party has answered since.
     pub answer: Option<Answer>,
+    /// Steps that the journal had as done or past.
+    pub recorded: u8,
 }
 
 /// Why the sweeper picks a task.
@@ -238,13 +273,16 @@ impl Field for Option<Picked> {
 
 impl Seen {
     /// Nothing remembered.
-    pub const NOTHING: Seen = Seen { signal: None, epoch: 0, intent: false, answer: None };
+    pub const NOTHING: Seen = Seen { signal: None, epoch: 0, intent: false, answer: None, recorded: 0 };
 
-    fn code(&mut self, c: &mut impl Coder) {
+    fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.signal);
         c.small(&mut self.epoch, EPOCH_BITS);
         c.field(&mut self.intent);
         c.field(&mut self.answer);
+        if shape.parts > 1 {
+            c.small(&mut self.recorded, 3);
+        }
     }
 }
 
@@ -271,6 +309,21 @@ pub struct Shape {
     pub tasks: usize,
     /// Up to [`MAX_RUNS`].
     pub runs: usize,
+    /// Of how many parts an effect consists: 1 to [`MAX_PARTS`].
+    pub parts: usize,
+}
+
+impl Shape {
+    /// The bit in [`Task::calls`] of the call for a step with an execution token. A run makes one call at a time.
+    pub fn call_bit(self, token: u8, step: u8) -> u32 {
+        1 << (usize::from(token) * self.parts + usize::from(step))
+    }
+
+    /// The calls of these bits: token and step of each.
+    pub fn calls(self, bits: u32) -> impl Iterator<Item = (u8, u8)> + use<> {
+        let at = move |bit: usize| ((bit / self.parts) as u8, (bit % self.parts) as u8);
+        (0..32).filter(move |bit| bits & (1 << bit) != 0).map(at)
+    }
 }
 
 /// Everything but time.
@@ -289,7 +342,7 @@ pub struct State {
     /// Ghost: no fault happens from now on.
     pub calm: bool,
     /// Ghost: the properties violated so far, one bit each by the discriminant of `Property`.
-    pub bad: u8,
+    pub bad: u16,
     /// Ghost: refused completions, kept as evidence. Stays 0 in the free worlds.
     pub late: u8,
 }
@@ -314,20 +367,22 @@ impl State {
 
     pub(crate) fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         for task in &mut self.tasks[..shape.tasks] {
-            task.code(c);
+            task.code(shape, c);
         }
         for run in &mut self.runs[..shape.runs] {
-            run.code(c);
+            run.code(shape, c);
         }
         for seen in &mut self.seen[..shape.tasks] {
-            seen.code(c);
+            seen.code(shape, c);
         }
         c.field(&mut self.desk.open);
         c.small(&mut self.desk.task, 2);
         c.small(&mut self.desk.epoch, EPOCH_BITS);
         c.small(&mut self.reruns, 3);
         c.field(&mut self.calm);
-        c.small(&mut self.bad, 8);
+        let mut bad = u32::from(self.bad);
+        c.bits(&mut bad, Property::ALL.len() as u32);
+        self.bad = bad as u16;
         c.small(&mut self.late, 4);
     }
 

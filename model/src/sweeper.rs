@@ -29,7 +29,7 @@ pub fn read(state: &State, index: usize) -> Option<Seen> {
         (false, false) => return None,
     };
     let intent = task.journal == Some(Entry::Intent);
-    Some(Seen { signal: Some(picked), epoch: task.epoch, intent, answer: None })
+    Some(Seen { signal: Some(picked), epoch: task.epoch, intent, answer: None, recorded: task.recorded() })
 }
 
 /// What follows from what was read. The budgets are taken from the row: they do not change without the epoch, and with
@@ -44,10 +44,12 @@ pub fn next(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Next {
         attempts: u32::from(row.attempts),
         interruptions: u32::from(row.interruptions),
         unknown: setup.effects[index].filter(|_| seen.intent).map(|rule| UnknownEffect { rule, answer: seen.answer }),
+        progress: setup.progress(index, seen.recorded),
     };
     let decision = decide_under(&setup.policy, &observation, setup.guards);
     match Request::of_decision(index, seen.epoch, decision, Verb::Requeue, Verb::Escalate) {
-        Some(request) => Next::Write(request),
+        // An unknown step is the one after those that are recorded.
+        Some(request) => Next::Write(request.at_step(seen.recorded)),
         None if decision == Decision::Ask => Next::Query,
         None => Next::Forget,
     }

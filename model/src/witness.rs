@@ -18,6 +18,10 @@ pub fn witnesses() -> Vec<Witness> {
         CONCURRENT_EXECUTION.to_owned(),
         Box::new(|model, state| properties::concurrent_execution(&model.world.setup, state)),
     )];
+    all.push((
+        "some effect has happened in part".to_owned(),
+        Box::new(|model, state| properties::some_effect_is_partial(&model.world.setup, state)),
+    ));
     for status in Status::ALL {
         all.push((
             format!("some task is {status}"),

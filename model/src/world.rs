@@ -1,8 +1,8 @@
 //! What a world is made of: how many tasks and executors, the rules in force, what may go wrong.
 
-use leaseproof_rules::{Backoff, EffectRule, Guards, Instruments, OnExhausted, OnUnknown, Policy};
+use leaseproof_rules::{Backoff, EffectRule, Guards, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Progress};
 
-use crate::state::{MAX_EPOCH, MAX_TASKS, Shape};
+use crate::state::{MAX_EPOCH, MAX_PARTS, MAX_TASKS, Shape};
 
 /// What the protocol needs to know, in the free worlds and in stories alike.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,6 +17,30 @@ pub struct Setup {
     pub effects: [Option<EffectRule>; MAX_TASKS],
     /// A delayed task becomes due when the clock says so, not at once.
     pub timed: bool,
+    /// What is left out of the design, or not kept by the third party although it is declared. `None` but to show what
+    /// depends on it.
+    pub flaw: Option<Flaw>,
+}
+
+impl Setup {
+    /// In how many steps a task's effect is made, each with journal entries of its own.
+    pub fn steps_of(&self, task: usize) -> usize {
+        if self.effects[task].is_some_and(|rule| rule.instruments.checkpoints) { self.shape.parts } else { 1 }
+    }
+
+    /// What can be seen of a checkpointed effect of which the journal has so many steps as done or past.
+    pub fn progress(&self, task: usize, recorded: u8) -> Option<Progress> {
+        let rule = self.effects[task].filter(|rule| rule.instruments.checkpoints)?;
+        let of = u32::try_from(self.shape.parts).unwrap_or(u32::MAX);
+        Some(Progress { done: recorded.into(), of, on_partial: rule.on_partial })
+    }
+}
+
+/// What an instrument rests on, taken away.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Flaw {
+    /// A re-run begins at the first step, whatever is recorded (E4).
+    FromTheStart,
 }
 
 /// Which ends a handler may choose, besides success.
@@ -39,6 +63,8 @@ pub struct Faults {
     pub lost_request: bool,
     /// A reply is lost.
     pub lost_reply: bool,
+    /// The third party stops in the middle of an effect of several parts, without a reply (E-C).
+    pub partial: bool,
     /// Faults are unbounded in number but come to an end some day. Needed for liveness: a system that loses every
     /// message for ever resolves nothing. Doubles the states.
     pub calm_some_day: bool,
@@ -47,7 +73,7 @@ pub struct Faults {
 impl Default for Faults {
     /// All of them.
     fn default() -> Faults {
-        Faults { crash: true, lost_request: true, lost_reply: true, calm_some_day: true }
+        Faults { crash: true, lost_request: true, lost_reply: true, partial: true, calm_some_day: true }
     }
 }
 
@@ -93,6 +119,16 @@ pub enum WorldError {
         /// The highest epoch that can be reached.
         needed: u32,
     },
+    /// More parts than the state has room for.
+    #[error("an effect of {parts} parts; accepted: 1 to {max}, which is what epochs up to {needed} leave room for")]
+    Parts {
+        /// Asked for.
+        parts: usize,
+        /// Accepted.
+        max: usize,
+        /// The highest epoch that can be reached.
+        needed: u32,
+    },
 }
 
 /// Tasks of a free world at most.
@@ -121,11 +157,12 @@ impl World {
         Ok(World {
             name: format!("{} × {}", plural(tasks, "task"), plural(executors, "executor")),
             setup: Setup {
-                shape: Shape { tasks, runs: executors },
+                shape: Shape { tasks, runs: executors, parts: 1 },
                 policy,
                 guards: Guards::ALL,
                 effects: [None; MAX_TASKS],
                 timed: false,
+                flaw: None,
             },
             ends: Ends::default(),
             faults: Faults::default(),
@@ -136,7 +173,7 @@ impl World {
 
     /// Every task makes one outside call, declared like this.
     pub fn effect(mut self, instruments: Instruments, on_unknown: OnUnknown) -> World {
-        let rule = EffectRule { instruments, on_unknown };
+        let rule = EffectRule { instruments, on_unknown, on_partial: OnPartial::Resume };
         for effect in &mut self.setup.effects[..self.setup.shape.tasks] {
             *effect = Some(rule);
         }
@@ -145,6 +182,7 @@ impl World {
             (instruments.idempotency_key, "key"),
             (instruments.status_query, "query"),
             (instruments.execution_token, "token"),
+            (instruments.checkpoints, "checkpoints"),
         ] {
             words.extend(has.then_some(word));
         }
@@ -154,6 +192,29 @@ impl World {
             OnUnknown::Skip => "else skip",
         });
         self.name += &format!(", a call ({})", words.join(", "));
+        self
+    }
+
+    /// Each call consists of this many parts: with checkpoints each is a step, else the third party may stop in between.
+    pub fn parts(mut self, parts: usize) -> World {
+        self.setup.shape.parts = parts;
+        self.name += &format!(", {parts} parts");
+        self
+    }
+
+    /// What is known to be done in part goes to a person.
+    pub fn partial_to_a_person(mut self) -> World {
+        for rule in self.setup.effects.iter_mut().flatten() {
+            rule.on_partial = OnPartial::Escalate;
+        }
+        self.name += ", partial to a person";
+        self
+    }
+
+    /// Something that an instrument rests on is missing.
+    pub fn flaw(mut self, flaw: Flaw) -> World {
+        self.setup.flaw = Some(flaw);
+        self.name += &format!(", {flaw:?}");
         self
     }
 
@@ -232,6 +293,12 @@ impl World {
         let lives = u32::from(self.reruns.unwrap_or(0)) + 1;
         let blind = if self.setup.guards.has(leaseproof_rules::Guard::CasAtClaim) { 1 } else { 2 };
         let needed = runs.saturating_mul(2).saturating_add(1).saturating_mul(lives).saturating_mul(blind);
-        if needed >= u32::from(MAX_EPOCH) { Err(WorldError::Epochs { needed }) } else { Ok(()) }
+        if needed >= u32::from(MAX_EPOCH) {
+            return Err(WorldError::Epochs { needed });
+        }
+        // Calls under way are bits, by token and step.
+        let (parts, room) = (self.setup.shape.parts, u32::BITS / (needed + 1));
+        let max = MAX_PARTS.min(room as usize);
+        if (1..=max).contains(&parts) { Ok(()) } else { Err(WorldError::Parts { parts, max, needed }) }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::effect::{Answer, EffectRule, Entry, Unknown, settle};
 use crate::guard::{Guard, Guards};
-use crate::policy::{OnExhausted, Policy};
+use crate::policy::{OnExhausted, OnPartial, Policy};
 
 /// What made somebody look at a RUNNING task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -44,6 +44,27 @@ pub struct Observation {
     pub interruptions: u32,
     /// An effect of which only the intent is known; `None` if there is none.
     pub unknown: Option<UnknownEffect>,
+    /// How far a checkpointed effect is; `None` if there is none.
+    pub progress: Option<Progress>,
+}
+
+/// How far an effect with checkpoints is, by its journal (E4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Progress {
+    /// Steps recorded as done.
+    pub done: u32,
+    /// Steps in all.
+    pub of: u32,
+    /// What its declaration says of some but not all.
+    pub on_partial: OnPartial,
+}
+
+impl Progress {
+    /// Whether a person has to say what becomes of it, once `learnt` is recorded too (M4).
+    pub fn waits_for_a_person(self, learnt: Option<Entry>) -> bool {
+        let done = self.done.saturating_add(u32::from(learnt == Some(Entry::Done)));
+        self.on_partial == OnPartial::Escalate && (1..self.of).contains(&done)
+    }
 }
 
 /// Why a person is needed.
@@ -60,16 +81,19 @@ pub enum Reason {
     OutcomeUnknown = 3,
     /// An error that is never retried: bad input (M2).
     NotRetryable = 4,
+    /// Which parts of an outside effect are done is known, and what to do about the rest is not (E-C, M4).
+    PartlyDone = 5,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 5] = [
+    pub const ALL: [Reason; 6] = [
         Reason::AttemptsExhausted,
         Reason::InterruptionsExhausted,
         Reason::Overrun,
         Reason::OutcomeUnknown,
         Reason::NotRetryable,
+        Reason::PartlyDone,
     ];
 
     /// The name stored and shown, e.g. `outcome_unknown`.
@@ -80,6 +104,7 @@ impl Reason {
             Reason::Overrun => "overrun",
             Reason::OutcomeUnknown => "outcome_unknown",
             Reason::NotRetryable => "not_retryable",
+            Reason::PartlyDone => "partly_done",
         }
     }
 
@@ -150,8 +175,16 @@ pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Deci
             Unknown::Settled { learnt: entry } => learnt = entry,
             Unknown::Ask => return Decision::Ask,
             Unknown::Later => return Decision::Wait,
+            // Behind a token nothing can change what the third party said: that is a fact, not a doubt.
+            Unknown::Escalate if answer == Some(Answer::Partial) && rule.instruments.execution_token => {
+                return Decision::Escalate(Reason::PartlyDone);
+            }
             Unknown::Escalate => return Decision::Escalate(Reason::OutcomeUnknown),
         }
+    }
+    // Before the budgets: they may end in FAIL, where nobody would look at the rest.
+    if seen.progress.is_some_and(|progress| progress.waits_for_a_person(learnt)) {
+        return Decision::Escalate(Reason::PartlyDone);
     }
     if seen.signal == (Signal::Failed { retryable: false }) {
         return ended(policy, Reason::NotRetryable);

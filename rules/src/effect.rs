@@ -1,6 +1,6 @@
 //! Outside effects: what the journal can say, which instruments an effect has, and what follows.
 
-use crate::policy::OnUnknown;
+use crate::policy::{OnPartial, OnUnknown};
 
 /// What makes an outside effect safe to repeat, or to ask about. Each has its precondition at the third party.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -11,6 +11,15 @@ pub struct Instruments {
     pub status_query: bool,
     /// E6: the third party refuses a call, and from a query on, whose execution token is older than the newest it saw.
     pub execution_token: bool,
+    /// E4: it is made in steps, each with an intent and an outcome of its own in the journal. A re-run begins after the
+    /// last recorded one, so only one step can be unknown.
+    pub checkpoints: bool,
+}
+
+impl Instruments {
+    /// Nothing at all.
+    pub const NONE: Instruments =
+        Instruments { idempotency_key: false, status_query: false, execution_token: false, checkpoints: false };
 }
 
 /// How an effect is declared: its instruments, and what to do where none helps.
@@ -20,9 +29,11 @@ pub struct EffectRule {
     pub instruments: Instruments,
     /// What to do where they do not settle it (E7).
     pub on_unknown: OnUnknown,
+    /// What to do where it is known which of its steps are done, and some are not (M4).
+    pub on_partial: OnPartial,
 }
 
-/// An entry of the effect journal. No entry: the call was never about to be made (E-A).
+/// An entry of the effect journal; with checkpoints, of one step. No entry: the call was never about to be made (E-A).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Entry {
@@ -60,6 +71,8 @@ pub enum Answer {
     Done,
     /// Not done so far.
     NotDone,
+    /// Some of its parts were done, others not so far (E-C).
+    Partial,
     /// No answer this time.
     Unavailable,
 }
@@ -112,7 +125,7 @@ pub enum Unknown {
 /// A "not done" alone settles nothing: the call may still be on its way. It does once the third party has seen a newer
 /// execution token, since it then refuses the call when it arrives (E2 with E6).
 pub fn settle(rule: EffectRule, answer: Option<Answer>) -> Unknown {
-    let Instruments { idempotency_key, status_query, execution_token } = rule.instruments;
+    let Instruments { idempotency_key, status_query, execution_token, .. } = rule.instruments;
     if idempotency_key {
         return Unknown::Settled { learnt: None };
     }
@@ -122,7 +135,8 @@ pub fn settle(rule: EffectRule, answer: Option<Answer>) -> Unknown {
             Some(Answer::Unavailable) => return Unknown::Later,
             Some(Answer::Done) => return Unknown::Settled { learnt: Some(Entry::Done) },
             Some(Answer::NotDone) if execution_token => return Unknown::Settled { learnt: Some(Entry::NotDone) },
-            Some(Answer::NotDone) => {}
+            // A part of it settles nothing: to call again would repeat that part.
+            Some(Answer::NotDone | Answer::Partial) => {}
         }
     }
     match rule.on_unknown {

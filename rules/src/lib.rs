@@ -20,10 +20,10 @@ mod property;
 mod status;
 mod transition;
 
-pub use decide::{Decision, Observation, Reason, Signal, UnknownEffect, decide, decide_under};
+pub use decide::{Decision, Observation, Progress, Reason, Signal, UnknownEffect, decide, decide_under};
 pub use effect::{Answer, EffectRule, EffectStep, Entry, Instruments, Unknown, effect_step, settle};
 pub use guard::{Guard, Guards};
-pub use policy::{Backoff, OnExhausted, OnUnknown, Policy, PolicyError};
+pub use policy::{Backoff, OnExhausted, OnPartial, OnUnknown, Policy, PolicyError};
 pub use property::{Kind, Property};
 pub use status::Status;
 pub use transition::{

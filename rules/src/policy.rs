@@ -24,6 +24,17 @@ pub enum OnUnknown {
     Skip,
 }
 
+/// What to do with a task whose effect is known to be done in part, without any doubt about a step (M4): a notification
+/// to 10,000 users that stopped after 6,000.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum OnPartial {
+    /// Go on with the steps that are left.
+    #[default]
+    Resume,
+    /// Hand it to a person: the facts are known, what to do is a business decision.
+    Escalate,
+}
+
 /// The delay before attempt n + 1: `base × factor^(n−1)`, at most `max`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Backoff {

@@ -2,21 +2,24 @@
 
 use leaseproof_rules::{
     Answer, Backoff, Decision, EffectRule, EffectStep, Entry, Guard, Guards, Instruments, Observation, OnExhausted,
-    OnUnknown, Policy, Reason, Signal, Status, Unknown, UnknownEffect, decide, decide_under, effect_step, settle,
+    OnPartial, OnUnknown, Policy, Progress, Reason, Signal, Status, Unknown, UnknownEffect, decide, decide_under,
+    effect_step, settle,
 };
 use proptest::prelude::*;
 
 fn any_rule() -> impl Strategy<Value = EffectRule> {
     (any::<[bool; 3]>(), 0..3usize).prop_map(|([idempotency_key, status_query, execution_token], on_unknown)| {
         EffectRule {
-            instruments: Instruments { idempotency_key, status_query, execution_token },
+            instruments: Instruments { idempotency_key, status_query, execution_token, ..Instruments::NONE },
             on_unknown: [OnUnknown::Escalate, OnUnknown::Repeat, OnUnknown::Skip][on_unknown],
+            ..EffectRule::default()
         }
     })
 }
 
 fn any_answer() -> impl Strategy<Value = Option<Answer>> {
-    (0..4usize).prop_map(|i| [None, Some(Answer::Done), Some(Answer::NotDone), Some(Answer::Unavailable)][i])
+    use Answer::*;
+    (0..5usize).prop_map(|i| [None, Some(Done), Some(NotDone), Some(Partial), Some(Unavailable)][i])
 }
 
 fn any_signal() -> impl Strategy<Value = Signal> {
@@ -40,6 +43,7 @@ fn any_observation() -> impl Strategy<Value = Observation> {
             attempts,
             interruptions,
             unknown: unknown.map(|(rule, answer)| UnknownEffect { rule, answer }),
+            progress: None,
         },
     )
 }
@@ -129,7 +133,7 @@ proptest! {
 #[test]
 fn an_overrun_goes_to_a_person_and_without_its_rule_to_nobody() {
     let policy = Policy { expected_run_ms: Some(1_000), ..Policy::default() };
-    let seen = Observation { signal: Signal::Beating, running_ms: 1_001, attempts: 0, interruptions: 0, unknown: None };
+    let seen = Observation { signal: Signal::Beating, running_ms: 1_001, ..LOST };
     assert_eq!(decide(&policy, &seen), Decision::Escalate(Reason::Overrun));
     assert_eq!(decide_under(&policy, &seen, Guards::without(Guard::OverrunRule)), Decision::Wait);
 }
@@ -138,19 +142,62 @@ fn an_overrun_goes_to_a_person_and_without_its_rule_to_nobody() {
 fn a_status_query_moves_the_line_from_manual_to_automatic() {
     let policy = Policy::default();
     let asked = |status_query, answer| {
-        let rule = EffectRule {
-            instruments: Instruments { status_query, ..Instruments::default() },
-            on_unknown: OnUnknown::Escalate,
-        };
+        let rule =
+            EffectRule { instruments: Instruments { status_query, ..Instruments::default() }, ..EffectRule::default() };
         let unknown = Some(UnknownEffect { rule, answer });
-        let signal = Signal::LeaseExpired;
-        decide(&policy, &Observation { signal, running_ms: 0, attempts: 0, interruptions: 0, unknown })
+        decide(&policy, &Observation { unknown, ..LOST })
     };
     assert_eq!(asked(false, None), Decision::Escalate(Reason::OutcomeUnknown));
     assert_eq!(asked(true, None), Decision::Ask);
     assert_eq!(asked(true, Some(Answer::Done)), Decision::Requeue { delay_ms: 0, learnt: Some(Entry::Done) });
     assert_eq!(asked(true, Some(Answer::NotDone)), Decision::Escalate(Reason::OutcomeUnknown));
     assert_eq!(asked(true, Some(Answer::Unavailable)), Decision::Wait);
+}
+
+/// Nothing but a lost owner.
+const LOST: Observation = Observation {
+    signal: Signal::LeaseExpired,
+    running_ms: 0,
+    attempts: 0,
+    interruptions: 0,
+    unknown: None,
+    progress: None,
+};
+
+#[test]
+fn what_is_known_to_be_partly_done_waits_for_a_person_where_its_declaration_says_so() {
+    let policy = Policy { on_exhausted: OnExhausted::Fail, ..Policy::default() };
+    let partly = Decision::Escalate(Reason::PartlyDone);
+    let decided = |signal, on_partial, done, unknown| {
+        decide(&policy, &Observation { signal, unknown, progress: Some(Progress { done, of: 3, on_partial }), ..LOST })
+    };
+    let on = Decision::Requeue { delay_ms: 0, learnt: None };
+    for (done, expected) in [(0, on), (1, partly), (2, partly), (3, on)] {
+        assert_eq!(decided(Signal::LeaseExpired, OnPartial::Escalate, done, None), expected, "{done} of 3");
+        assert_eq!(decided(Signal::LeaseExpired, OnPartial::Resume, done, None), on, "{done} of 3");
+    }
+    // Also where the policy would otherwise say FAIL.
+    let bad = Signal::Failed { retryable: false };
+    assert_eq!(decided(bad, OnPartial::Escalate, 1, None), partly);
+    assert_eq!(decided(bad, OnPartial::Resume, 1, None), Decision::Fail(Reason::NotRetryable));
+    // What has just been learnt counts.
+    let instruments = Instruments { status_query: true, execution_token: true, ..Instruments::NONE };
+    let rule = EffectRule { instruments, ..EffectRule::default() };
+    let unknown = |answer| Some(UnknownEffect { rule, answer: Some(answer) });
+    let lost = |done, answer| decided(Signal::LeaseExpired, OnPartial::Escalate, done, unknown(answer));
+    assert_eq!(lost(0, Answer::Done), partly);
+    assert_eq!(lost(0, Answer::NotDone), Decision::Requeue { delay_ms: 0, learnt: Some(Entry::NotDone) });
+    assert_eq!(lost(2, Answer::Done), Decision::Requeue { delay_ms: 0, learnt: Some(Entry::Done) });
+}
+
+#[test]
+fn a_part_is_a_fact_behind_a_token_and_a_doubt_without() {
+    for (execution_token, reason) in [(true, Reason::PartlyDone), (false, Reason::OutcomeUnknown)] {
+        let instruments = Instruments { status_query: true, execution_token, ..Instruments::NONE };
+        let rule = EffectRule { instruments, ..EffectRule::default() };
+        let unknown = Some(UnknownEffect { rule, answer: Some(Answer::Partial) });
+        assert_eq!(decide(&Policy::default(), &Observation { unknown, ..LOST }), Decision::Escalate(reason));
+    }
 }
 
 #[test]

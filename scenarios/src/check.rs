@@ -248,8 +248,9 @@ impl Place<'_> {
             key: raw.key.get_ref().clone(),
             after_ms: raw.after.get_ref().0,
             rule: EffectRule {
-                instruments: Instruments { idempotency_key, status_query, execution_token },
+                instruments: Instruments { idempotency_key, status_query, execution_token, ..Instruments::NONE },
                 on_unknown,
+                ..EffectRule::default()
             },
         })
     }

@@ -247,6 +247,7 @@ pub fn line(story: &Story, event: &Event, begin_ms: i64) -> Line {
                 match answer {
                     Answer::Done => "DONE",
                     Answer::NotDone => "NOT_DONE",
+                    Answer::Partial => "PARTIAL",
                     Answer::Unavailable => "UNAVAILABLE",
                 }
                 .to_owned(),

@@ -162,6 +162,7 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
             unknown: next
                 .as_ref()
                 .map(|(key, rule)| UnknownEffect { rule: shared.queries.able(&run.task.kind, key, *rule), answer }),
+            progress: None,
         };
         match decide_under(policy, &seen, run.store.guards()) {
             Decision::Ask => {

@@ -1,13 +1,16 @@
 //! The effect journal (M3): fenced like everything else, and written by the statement that decides.
 
-use leaseproof_queue::rules::{EffectRule, Entry, Instruments, Judgement, OnUnknown, Reason, Refusal, Row, Status};
+use leaseproof_queue::rules::{
+    EffectRule, Entry, Instruments, Judgement, OnPartial, OnUnknown, Reason, Refusal, Row, Status,
+};
 use leaseproof_queue::store::{Learnt, UnknownInJournal};
 
 use crate::common::{Db, by, claim_one, enqueue, row};
 
 const ASKABLE: EffectRule = EffectRule {
-    instruments: Instruments { idempotency_key: false, status_query: true, execution_token: true },
+    instruments: Instruments { status_query: true, execution_token: true, ..Instruments::NONE },
     on_unknown: OnUnknown::Skip,
+    on_partial: OnPartial::Resume,
 };
 
 const RUNNING_AT_1: Judgement = Judgement::Applied { status: Status::Running, epoch: 1 };
@@ -65,8 +68,8 @@ pub async fn every_declaration_survives_the_journal(db: &Db) {
     for bits in 0..8 {
         for on_unknown in [OnUnknown::Escalate, OnUnknown::Repeat, OnUnknown::Skip] {
             let [idempotency_key, status_query, execution_token] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let instruments = Instruments { idempotency_key, status_query, execution_token };
-            let rule = EffectRule { instruments, on_unknown };
+            let instruments = Instruments { idempotency_key, status_query, execution_token, ..Instruments::NONE };
+            let rule = EffectRule { instruments, on_unknown, ..EffectRule::default() };
             let key = format!("effect-{:02}", declared.len());
             assert_eq!(store.intent(by(id, 1), &key, rule).await.unwrap(), RUNNING_AT_1);
             declared.push(UnknownInJournal { key, rule });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use leaseproof_queue::rules::{Backoff, EffectRule, Instruments, OnUnknown, Policy, Status};
+use leaseproof_queue::rules::{Backoff, EffectRule, Instruments, OnPartial, OnUnknown, Policy, Status};
 use leaseproof_queue::{Error, NewTask, Queue, Shown, Sweeper, TaskError, Worker, WorkerBuilder};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -44,7 +44,8 @@ pub const fn rule(
     execution_token: bool,
     on_unknown: OnUnknown,
 ) -> EffectRule {
-    EffectRule { instruments: Instruments { idempotency_key, status_query, execution_token }, on_unknown }
+    let instruments = Instruments { idempotency_key, status_query, execution_token, ..Instruments::NONE };
+    EffectRule { instruments, on_unknown, on_partial: OnPartial::Resume }
 }
 
 /// A worker in the background. Dropped without [`stop`](Background::stop), it is left alone with the runtime's end.

@@ -391,16 +391,17 @@ impl Play<'_> {
 
     /// The third party is asked about the call of the run with this epoch.
     pub(super) fn ask(&mut self, task: usize, epoch: u8) -> Answer {
-        let answer = outside::query(&self.script.setup, &mut self.live.core, task, epoch + 1);
+        let answer = outside::query(&self.script.setup, &mut self.live.core, task, epoch + 1, 0);
         self.note(Node::ThirdParty, Some(task), Some(epoch + 1), || match answer {
             Answer::Done => "says: done".into(),
-            Answer::NotDone | Answer::Unavailable => "says: not done".into(),
+            // A story's effect has one part.
+            Answer::NotDone | Answer::Partial | Answer::Unavailable => "says: not done".into(),
         });
         answer
     }
 
     fn call_arrives(&mut self, task: usize, token: u8) {
-        outside::take_call(&mut self.live.core, task, token);
+        outside::take_call(&self.script.setup, &mut self.live.core, task, token, 0);
         let waits = |run: &Run| run.phase == Phase::Waiting && usize::from(run.task) == task && run.epoch == token;
         let sender = self.live.core.runs[..self.script.setup.shape.runs].iter().position(waits);
         let sender = sender.filter(|&slot| self.live.slots[slot].wire.stage == Stage::Sent);
@@ -410,9 +411,9 @@ impl Play<'_> {
             }
             return;
         }
-        let before = self.live.core.tasks[task].ledger;
-        let done = outside::call(&self.script.setup, &mut self.live.core, task, token);
-        let after = self.live.core.tasks[task].ledger;
+        let before = self.live.core.tasks[task].happened();
+        let done = outside::call(&self.script.setup, &mut self.live.core, task, token, 0, None);
+        let after = self.live.core.tasks[task].happened();
         self.note(Node::ThirdParty, Some(task), Some(token), || match (done, after > before) {
             (false, _) => "refuses the call: old token".into(),
             (true, true) => format!("executes the call ({after}×)"),

@@ -233,7 +233,8 @@ impl Play<'_> {
         let (run, timer) = (self.live.core.runs[slot], self.live.slots[slot]);
         let is_call = timer.write.is_none() && !timer.asks;
         if is_call && timer.wire.stage == Stage::Sent {
-            crate::outside::send_call(&mut self.live.core, run.task.into(), run.epoch);
+            let core = &mut self.live.core;
+            crate::outside::send_call(&self.script.setup, core, run.task.into(), run.epoch, run.step);
         }
     }
 }

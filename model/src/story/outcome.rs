@@ -122,8 +122,9 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
         for (index, task) in live.core.tasks[..setup.shape.tasks].iter().enumerate() {
             outcome.runs_max = outcome.runs_max.max(live.tasks[index].runs.into());
             if setup.effects[index].is_some() {
-                outcome.effects_max = outcome.effects_max.max(task.ledger.into());
-                outcome.effects_min = outcome.effects_min.min(if whole { task.ledger.into() } else { u32::MAX });
+                let happened = task.happened().into();
+                outcome.effects_max = outcome.effects_max.max(happened);
+                outcome.effects_min = outcome.effects_min.min(if whole { happened } else { u32::MAX });
             }
         }
         outcome.late_results_max = outcome.late_results_max.max(live.core.late.into());

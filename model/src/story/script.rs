@@ -112,11 +112,12 @@ impl Script {
         }
         Ok(Script {
             setup: Setup {
-                shape: Shape { tasks: story.tasks.len(), runs: executor_of.len() },
+                shape: Shape { tasks: story.tasks.len(), runs: executor_of.len(), parts: 1 },
                 policy,
                 guards,
                 effects,
                 timed: true,
+                flaw: None,
             },
             tick_ms,
             tasks: story

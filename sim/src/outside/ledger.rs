@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_question_with_a_token_shuts_the_door_behind_it() {
-        let rule = Instruments { status_query: true, execution_token: true, idempotency_key: false };
+        let rule = Instruments { status_query: true, execution_token: true, ..Instruments::NONE };
         let mut ledger = ledger(rule);
         assert_eq!(ledger.ask(1, "charge", Some(2)), Some(false));
         assert_eq!(ledger.call(1, "charge", "k", 1), Called::Refused(2));
