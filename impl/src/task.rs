@@ -290,6 +290,9 @@ pub(crate) fn supported(rule: EffectRule) -> Result<(), &'static str> {
             "checkpoints are not supported in one effect: make each step an effect of its own, with its own key",
         );
     }
+    if rule.instruments.outbox {
+        return Err("an outbox is not supported: make the call in the task, or enqueue a task of its own for it");
+    }
     if rule.on_partial != OnPartial::Resume {
         return Err("on_partial = escalate is not supported: the queue does not know that effects are parts of one");
     }
@@ -416,5 +419,18 @@ mod tests {
         for bits in [24, 31, 1 << 20, -1, i64::MIN] {
             assert_eq!(rule_from_bits(bits), EffectRule::default());
         }
+    }
+
+    #[test]
+    fn what_the_queue_does_not_do_is_refused_and_not_ignored() {
+        let has = |instruments| supported(EffectRule { instruments, ..EffectRule::default() });
+        let why = |instruments| has(instruments).expect_err("it is not supported");
+        assert!(why(Instruments { checkpoints: true, ..Instruments::NONE }).contains("checkpoints"));
+        assert!(why(Instruments { outbox: true, ..Instruments::NONE }).contains("outbox"));
+        let partial = EffectRule { on_partial: OnPartial::Escalate, ..EffectRule::default() };
+        assert!(supported(partial).is_err_and(|why| why.contains("on_partial")));
+        let (idempotency_key, status_query, execution_token) = (true, true, true);
+        let all = Instruments { idempotency_key, status_query, execution_token, ..Instruments::NONE };
+        assert_eq!(has(all), Ok(()));
     }
 }

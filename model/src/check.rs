@@ -157,6 +157,10 @@ pub fn default_worlds() -> Result<Vec<World>, WorldError> {
         World::lease(1, 2)?.effect(steps(key), OnUnknown::Escalate).parts(3).errors(),
         World::lease(1, 2)?.effect(steps(both), OnUnknown::Escalate).parts(3).errors(),
         World::lease(1, 2)?.effect(steps(both), OnUnknown::Escalate).parts(3).errors().partial_to_a_person(),
+        World::lease(2, 2)?.outbox(none, OnUnknown::Escalate),
+        World::lease(2, 2)?.outbox(key, OnUnknown::Escalate),
+        World::lease(2, 1)?.outbox(both, OnUnknown::Escalate).errors(),
+        World::lease(2, 1)?.outbox(none, OnUnknown::Repeat).errors(),
     ])
 }
 

@@ -4,7 +4,7 @@ use leaseproof_rules::{Actor, Decision, Entry, Judgement, Reason, Status, Verb, 
 
 use crate::properties;
 use crate::state::{State, Task};
-use crate::world::Setup;
+use crate::world::{Flaw, Setup};
 
 /// A write on its way to the database.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -71,6 +71,13 @@ fn record(setup: &Setup, index: usize, task: &mut Task, step: u8, entry: Entry) 
     };
 }
 
+/// Writes what a task's SUCCESS puts into the outbox, if it has one.
+pub fn write_entry(setup: &Setup, state: &mut State, index: usize) {
+    if let Some(entry) = setup.entry_of(index).map(|entry| &mut state.tasks[entry]) {
+        entry.due |= *entry == Task::UNWRITTEN;
+    }
+}
+
 /// Commits or refuses a write.
 pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
     let Request { task: index, verb, to, epoch, learnt, reason, .. } = request;
@@ -112,6 +119,10 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
         task.due = !(setup.timed && task.status == Status::RetryWait);
     }
     let after = *task;
+    // In the same transaction, whoever says SUCCESS.
+    if after.status == Status::Success && setup.flaw != Some(Flaw::EntryAfterSuccess) {
+        write_entry(setup, state, index);
+    }
     state.bad |= properties::broken_by_write(setup, index, &before, write, judgement, &after);
     judgement
 }

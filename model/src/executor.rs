@@ -8,7 +8,7 @@ use leaseproof_rules::{
     Verb, decide_under, effect_step,
 };
 
-use crate::database::Request;
+use crate::database::{Request, write_entry};
 use crate::state::{Phase, Run, State};
 use crate::world::{Flaw, Setup};
 
@@ -161,6 +161,11 @@ pub fn hear(setup: &Setup, state: &mut State, slot: usize, heard: Heard) {
     if state.runs[slot].phase == Phase::Claiming && heard == Heard::Accepted {
         begin(setup, state, slot);
         return;
+    }
+    if setup.flaw == Some(Flaw::EntryAfterSuccess)
+        && (state.runs[slot].phase, heard) == (Phase::Completing, Heard::Accepted)
+    {
+        write_entry(setup, state, state.runs[slot].task.into());
     }
     let run = &mut state.runs[slot];
     match (run.phase, heard) {

@@ -331,7 +331,7 @@ impl Model for LeaseModel {
     type Action = Action;
 
     fn init_states(&self) -> Vec<Packed> {
-        vec![Packed::pack(&State::NEW, self.world.setup.shape)]
+        vec![Packed::pack(&self.world.setup.start(), self.world.setup.shape)]
     }
 
     fn actions(&self, state: &Packed, out: &mut Vec<Action>) {

@@ -80,6 +80,9 @@ impl fmt::Debug for Packed {
 }
 
 fn describe_task(task: &Task, shape: Shape) -> String {
+    if *task == Task::UNWRITTEN {
+        return "not written yet".to_owned();
+    }
     let mut text = format!("{} epoch {}", task.status, task.epoch);
     let mut add = |part: String| {
         text.push_str(", ");

@@ -76,9 +76,13 @@ pub(crate) fn broken_by_call(setup: &Setup, index: usize, after: &Task) -> u16 {
     mask(&[(Property::EffectAtMostOnce, after.happened() > 1 && !may_repeat)])
 }
 
-/// Every task is in SUCCESS, FAIL or WAIT_MANUAL.
+/// Every task is in SUCCESS, FAIL or WAIT_MANUAL; an outbox entry is, or is not to be: its task has not succeeded.
 pub fn all_resolved(setup: &Setup, state: &State) -> bool {
-    state.tasks[..setup.shape.tasks].iter().all(|task| task.status.is_resolved())
+    let tasks = &state.tasks[..setup.shape.tasks];
+    let is_entry = |index: usize| index > 0 && setup.entry_of(index - 1) == Some(index);
+    let needless =
+        |index: usize| is_entry(index) && tasks[index] == Task::UNWRITTEN && tasks[index - 1].status != Status::Success;
+    (0..tasks.len()).all(|index| tasks[index].status.is_resolved() || needless(index))
 }
 
 /// Two handlers work on the same task: one of them has lost its claim and has not noticed. Excluded is that both are

@@ -69,6 +69,9 @@ impl Task {
         calls: 0,
     };
 
+    /// An entry of an outbox that nobody has written yet: it is not due before it is.
+    pub const UNWRITTEN: Task = Task { due: false, ..Task::NEW };
+
     /// What the database knows of the row when it judges a write.
     pub fn row(&self) -> Row {
         Row {

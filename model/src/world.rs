@@ -2,7 +2,7 @@
 
 use leaseproof_rules::{Backoff, EffectRule, Guards, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Progress};
 
-use crate::state::{MAX_EPOCH, MAX_PARTS, MAX_TASKS, Shape};
+use crate::state::{MAX_EPOCH, MAX_PARTS, MAX_TASKS, Shape, State, Task};
 
 /// What the protocol needs to know, in the free worlds and in stories alike.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +23,22 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// The task that stands for what this task's SUCCESS puts into the outbox (E3): the next one, if it is declared so.
+    pub fn entry_of(&self, task: usize) -> Option<usize> {
+        let next = task + 1;
+        let is_entry = |rule: &EffectRule| rule.instruments.outbox;
+        self.effects.get(next)?.as_ref().is_some_and(is_entry).then_some(next)
+    }
+
+    /// All tasks as they are at first.
+    pub fn start(&self) -> State {
+        let mut state = State::NEW;
+        for entry in (0..self.shape.tasks).filter_map(|task| self.entry_of(task)) {
+            state.tasks[entry] = Task::UNWRITTEN;
+        }
+        state
+    }
+
     /// In how many steps a task's effect is made, each with journal entries of its own.
     pub fn steps_of(&self, task: usize) -> usize {
         if self.effects[task].is_some_and(|rule| rule.instruments.checkpoints) { self.shape.parts } else { 1 }
@@ -41,6 +57,8 @@ impl Setup {
 pub enum Flaw {
     /// A re-run begins at the first step, whatever is recorded (E4).
     FromTheStart,
+    /// The outbox entry is written after SUCCESS, in a transaction of its own (E3).
+    EntryAfterSuccess,
 }
 
 /// Which ends a handler may choose, besides success.
@@ -183,6 +201,7 @@ impl World {
             (instruments.status_query, "query"),
             (instruments.execution_token, "token"),
             (instruments.checkpoints, "checkpoints"),
+            (instruments.outbox, "outbox"),
         ] {
             words.extend(has.then_some(word));
         }
@@ -193,6 +212,14 @@ impl World {
         });
         self.name += &format!(", a call ({})", words.join(", "));
         self
+    }
+
+    /// The second of two tasks is what the first one's SUCCESS writes into the outbox, and makes an outside call declared
+    /// like this. The executors are workers and relays alike.
+    pub fn outbox(self, instruments: Instruments, on_unknown: OnUnknown) -> World {
+        let mut world = self.effect(Instruments { outbox: true, ..instruments }, on_unknown);
+        world.setup.effects[0] = None;
+        world
     }
 
     /// Each call consists of this many parts: with checkpoints each is a step, else the third party may stop in between.

@@ -142,3 +142,52 @@ fn more_parts_than_there_is_room_for_are_refused() {
     assert_eq!(world(0).validate(), Err(WorldError::Parts { parts: 0, max: 4, needed: 7 }));
     assert_eq!(world(3).reruns(1).validate(), Err(WorldError::Parts { parts: 3, max: 2, needed: 14 }));
 }
+
+fn outbox(instruments: Instruments, on_unknown: OnUnknown) -> World {
+    World::lease(2, 2).unwrap().outbox(instruments, on_unknown)
+}
+
+/// E3: the task itself can run again whatever was lost, since it calls nobody. The question has moved to the entry.
+#[test]
+fn an_outbox_makes_the_task_safe_to_run_again_and_moves_the_question_to_the_relay() {
+    let unknown = |task: usize| move |state: &State| state.tasks[task].reason == Some(Reason::OutcomeUnknown);
+    let world = outbox(NONE, OnUnknown::Escalate);
+    assert_eq!(violated(&rows(world.clone())), BTreeSet::new());
+    assert!(!reachable(&world, unknown(0)));
+    assert!(reachable(&world, unknown(1)));
+    // The same call without an outbox: it is the task that waits for a person.
+    assert!(reachable(&lease().effect(NONE, OnUnknown::Escalate), unknown(0)));
+    // Nothing happens before SUCCESS, though the task may have run twice by then.
+    let early = |state: &State| state.tasks[1].happened() > 0 && state.tasks[0].status != Status::Success;
+    assert!(!reachable(&world, early));
+    let after_two_runs = |state: &State| state.tasks[0].epoch >= 3 && state.tasks[1].happened() == 1;
+    assert!(reachable(&world, after_two_runs));
+}
+
+/// A relay may crash between the call and its mark: what then is safe is for the other instruments to say.
+#[test]
+fn a_relay_repeats_or_escalates_like_any_caller() {
+    let twice = |state: &State| state.tasks[1].happened() > 1;
+    let unknown = |state: &State| state.tasks[1].reason == Some(Reason::OutcomeUnknown);
+    for (instruments, on_unknown, repeats, escalates) in [
+        (NONE, OnUnknown::Escalate, false, true),
+        (NONE, OnUnknown::Repeat, true, false),
+        (KEY, OnUnknown::Escalate, false, false),
+        (QUERY, OnUnknown::Escalate, false, true),
+        (BOTH, OnUnknown::Escalate, false, false),
+    ] {
+        let world = outbox(instruments, on_unknown);
+        assert_eq!(reachable(&world, twice), repeats, "{}", world.name);
+        assert_eq!(reachable(&world, unknown), escalates, "{}", world.name);
+    }
+}
+
+#[test]
+fn an_entry_that_is_not_in_the_transaction_of_success_can_be_lost() {
+    let world = outbox(KEY, OnUnknown::Escalate).flaw(Flaw::EntryAfterSuccess);
+    let rows = rows(world);
+    assert_eq!(violated(&rows), BTreeSet::from(["eventually_resolved".to_owned()]));
+    let trace = rows.iter().find(|row| row.property == "eventually_resolved").unwrap();
+    let lost = |line: &String| line.contains("task t1: SUCCESS") && line.contains("task t2: not written yet");
+    assert!(trace.trace.iter().any(lost), "{:#?}", trace.trace);
+}

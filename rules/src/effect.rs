@@ -14,12 +14,20 @@ pub struct Instruments {
     /// E4: it is made in steps, each with an intent and an outcome of its own in the journal. A re-run begins after the
     /// last recorded one, so only one step can be unknown.
     pub checkpoints: bool,
+    /// E3: the call is not made by the task: what is to be called is written in the same transaction as its SUCCESS, and a
+    /// relay makes the call later. The relay has the same question, and the other instruments answer it.
+    pub outbox: bool,
 }
 
 impl Instruments {
     /// Nothing at all.
-    pub const NONE: Instruments =
-        Instruments { idempotency_key: false, status_query: false, execution_token: false, checkpoints: false };
+    pub const NONE: Instruments = Instruments {
+        idempotency_key: false,
+        status_query: false,
+        execution_token: false,
+        checkpoints: false,
+        outbox: false,
+    };
 }
 
 /// How an effect is declared: its instruments, and what to do where none helps.
