@@ -2,7 +2,6 @@
 
 mod cli;
 mod commands;
-mod expect;
 mod failure;
 mod lanes;
 mod narrate;

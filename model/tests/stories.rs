@@ -33,17 +33,7 @@ fn every_shipped_story_ends_as_it_says() {
     assert!(all.len() >= 12);
     for story in all.into_iter().chain(ablations().unwrap()) {
         let outcome = run_story(&story).unwrap();
-        let (name, expect) = (&story.name, &story.expect);
-        assert!(!outcome.cut, "{name}");
-        assert_eq!(verdicts(&outcome), expect.verdicts.iter().copied().collect::<Vec<_>>(), "{name}");
-        if let Some(bound_ms) = expect.recovers_within_ms {
-            let within = outcome.recovered_within_ms;
-            assert!(within.is_some_and(|ms| ms <= bound_ms), "{name}: {within:?} ms, not {bound_ms} ms");
-        }
-        assert!(expect.effects_max.is_none_or(|max| outcome.effects_max <= max), "{name}: {}", outcome.effects_max);
-        assert!(expect.effects_min.is_none_or(|min| outcome.effects_min >= min), "{name}: {}", outcome.effects_min);
-        assert!(expect.late_results_min.is_none_or(|min| outcome.late_results_min >= min), "{name}");
-        assert!(expect.runs_max.is_none_or(|max| outcome.runs_max <= max), "{name}: {}", outcome.runs_max);
+        assert_eq!(outcome.complaints(&story), [""; 0], "{}", story.name);
     }
 }
 

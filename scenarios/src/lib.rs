@@ -11,6 +11,7 @@ mod duration;
 mod error;
 mod file;
 mod library;
+mod met;
 mod story;
 mod verdict;
 
@@ -18,6 +19,7 @@ pub use check::REQUIREMENTS;
 pub use duration::Millis;
 pub use error::StoryError;
 pub use library::{ablations, load, parse, stories};
+pub use met::Met;
 pub use story::{
     Act, Effect, Executor, Expect, Fault, Node, Op, PersonAct, PersonDecision, Phase, Point, RunEnd, Story, Task,
     Timing, Trigger, Way,

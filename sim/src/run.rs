@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leaseproof_queue_sim::{NewTask, Queue, sqlite_schema};
 use leaseproof_rules::{Guards, Status};
-use leaseproof_scenarios::{Node, Story, Verdict};
+use leaseproof_scenarios::{Met, Node, Story, Verdict};
 use madsim::runtime::{Handle, NodeHandle};
 
 use crate::check::{self, Finding, RecordEntry, Seen};
@@ -75,6 +75,36 @@ pub struct Run {
     pub statements: u64,
     /// How long it took, in ms of simulated time.
     pub virtual_ms: u64,
+}
+
+impl Run {
+    /// What its story's bounds are held against.
+    pub fn met(&self) -> Met {
+        Met {
+            recovered_ms: self.recovered_ms,
+            effects_max: self.effects_max,
+            effects_min: self.effects_min,
+            late_results: self.late_results,
+            runs_max: self.runs_max,
+        }
+    }
+
+    /// What is wrong with it as its file sees it: verdict, bounds, and what the checkers can not explain.
+    pub fn complaints(&self, story: &Story) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if !story.expect.verdicts.contains(&self.verdict) {
+            let expected: Vec<String> = story.expect.verdicts.iter().map(ToString::to_string).collect();
+            wrong.push(format!("verdict {}, expected {}", self.verdict, expected.join(" or ")));
+        }
+        // What a run that was broken off by a violation would have met, nobody knows.
+        if !matches!(self.verdict, Verdict::Violated(_)) {
+            wrong.extend(self.met().complaints(&story.expect));
+        }
+        let unexplained = self.findings.iter().filter(|finding| finding.property.is_none());
+        wrong.extend(unexplained.map(|finding| finding.why.clone()));
+        wrong.extend(self.defects.iter().cloned());
+        wrong
+    }
 }
 
 /// What comes out of the simulation.

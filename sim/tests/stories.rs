@@ -16,32 +16,12 @@ fn runs(story: &Story, seeds: u64) -> Vec<(u64, Run)> {
     runs.map(|(seed, run)| (seed, run.unwrap_or_else(|error| panic!("{} seed {seed}: {error}", story.name)))).collect()
 }
 
-/// What is wrong with a run, as its file sees it.
-fn complaints(story: &Story, run: &Run) -> Vec<String> {
-    let expect = &story.expect;
-    let mut wrong: Vec<String> = run.defects.clone();
-    wrong.extend(run.findings.iter().filter(|f| f.property.is_none()).map(|f| f.why.clone()));
-    let mut check = |holds: bool, what: String| {
-        if !holds {
-            wrong.push(what);
-        }
-    };
-    check(expect.verdicts.contains(&run.verdict), format!("verdict {}", run.verdict));
-    let bound = |max: Option<u64>, seen: Option<u64>| max.is_none_or(|max| seen.is_some_and(|seen| seen <= max));
-    check(bound(expect.recovers_within_ms, run.recovered_ms), format!("recovered in {:?} ms", run.recovered_ms));
-    check(expect.effects_max.is_none_or(|max| run.effects_max <= max), format!("{} effects", run.effects_max));
-    check(expect.effects_min.is_none_or(|min| run.effects_min >= min), format!("{} effects", run.effects_min));
-    check(expect.late_results_min.is_none_or(|min| run.late_results >= min), format!("{} late", run.late_results));
-    check(expect.runs_max.is_none_or(|max| run.runs_max <= max), format!("{} runs", run.runs_max));
-    wrong
-}
-
 #[test]
 fn every_story_ends_as_its_file_expects() {
     let mut wrong = Vec::new();
     for story in stories().unwrap() {
         for (seed, run) in runs(&story, SEEDS) {
-            for what in complaints(&story, &run) {
+            for what in run.complaints(&story) {
                 wrong.push(format!("{} seed {seed}: {what}", story.name));
             }
         }

@@ -11,7 +11,7 @@ use leaseproof_sim::run::{Run, RunError, run_many};
 use serde::Serialize;
 
 use super::sim::defect;
-use super::{jobs, matrix_table, replay, sim};
+use super::{jobs, matrix_table};
 use crate::cli::MatrixArgs;
 use crate::failure::Failure;
 use crate::style::{print, print_json, width};
@@ -59,7 +59,7 @@ impl Sim {
         self.effects_max = self.effects_max.max(run.effects_max);
         self.statements += run.statements;
         self.virtual_ms += run.virtual_ms;
-        if let Some(first) = sim::complaints(story, &run).into_iter().next() {
+        if let Some(first) = run.complaints(story).into_iter().next() {
             self.complaints.insert(seed, first);
         }
     }
@@ -152,8 +152,7 @@ fn tell(story: Story, args: &MatrixArgs, progress: &ProgressBar) -> Result<Row, 
 
 /// The model must find exactly what the file expects; the real code some of it, and nothing else. Both keep the bounds.
 fn disagreements(story: &Story, model: &StoryOutcome, sim: &Sim) -> Vec<String> {
-    let mut wrong: Vec<String> =
-        replay::complaints(story, model).into_iter().map(|why| format!("model: {why}")).collect();
+    let mut wrong: Vec<String> = model.complaints(story).into_iter().map(|why| format!("model: {why}")).collect();
     let beyond: Vec<String> =
         sim.verdicts.keys().filter(|verdict| !model.verdicts.contains_key(verdict)).map(ToString::to_string).collect();
     if !beyond.is_empty() {

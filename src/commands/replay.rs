@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use leaseproof_model::story::{StoryOutcome, run_story};
+use leaseproof_model::story::run_story;
 use leaseproof_model::trace::Trace;
-use leaseproof_scenarios::{Story, Verdict, load};
+use leaseproof_scenarios::{Story, load};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::cli::{ReplayArgs, Rung};
-use crate::expect::Met;
 use crate::failure::Failure;
 use crate::lanes::draw;
 use crate::narrate::{self, Picture};
@@ -97,7 +96,7 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
     write_trace(args.trace.as_deref(), &text)?;
     let found: Vec<String> = outcome.verdicts.keys().map(ToString::to_string).collect();
     let expected: Vec<String> = story.expect.verdicts.iter().map(ToString::to_string).collect();
-    let wrong = complaints(story, &outcome);
+    let wrong = outcome.complaints(story);
     let agrees = wrong.is_empty();
     if args.json {
         let mut endings = Vec::new();
@@ -144,28 +143,6 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
         print(&out)?;
     }
     if agrees { Ok(()) } else { Err(Failure::Violated) }
-}
-
-/// What is not as the file expects it, over all interleavings.
-pub fn complaints(story: &Story, outcome: &StoryOutcome) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if outcome.cut {
-        wrong.push("the search was cut: there may be other endings".to_owned());
-    }
-    let expected = &story.expect.verdicts;
-    if !outcome.verdicts.keys().eq(expected.iter()) {
-        let list = |verdicts: Vec<String>| verdicts.join(", ");
-        wrong.push(format!(
-            "the model ends in {}; expected is exactly {}",
-            list(outcome.verdicts.keys().map(ToString::to_string).collect()),
-            list(expected.iter().map(ToString::to_string).collect())
-        ));
-    }
-    // Of a story that always ends in a violation there is nothing to measure.
-    if outcome.verdicts.keys().any(|verdict| !matches!(verdict, Verdict::Violated(_))) {
-        wrong.extend(Met::by_model(outcome).complaints(&story.expect));
-    }
-    wrong
 }
 
 /// What the story is about, above its picture.

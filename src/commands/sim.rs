@@ -10,7 +10,6 @@ use leaseproof_sim::run::{Run, RunError, run_many};
 
 use super::replay::{Replayed, drawn, heading, sha256, write_trace};
 use crate::cli::ReplayArgs;
-use crate::expect::Met;
 use crate::failure::Failure;
 use crate::narrate;
 use crate::style::{Tone, paint, print, print_json};
@@ -22,22 +21,6 @@ pub fn defect(story: &Story, seed: u64, error: &RunError) -> Failure {
         RunError::Environment { .. } => Failure::BadInput(error.to_string()),
         _ => Failure::Internal(format!("{}, seed {seed}: {error}", story.name)),
     }
-}
-
-/// What is wrong with a run as its file sees it: verdict, bounds, and what the checkers can not explain.
-pub fn complaints(story: &Story, run: &Run) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if !story.expect.verdicts.contains(&run.verdict) {
-        let expected: Vec<String> = story.expect.verdicts.iter().map(ToString::to_string).collect();
-        wrong.push(format!("verdict {}, expected {}", run.verdict, expected.join(" or ")));
-    }
-    // What a run that was broken off by a violation would have met, nobody knows.
-    if !matches!(run.verdict, Verdict::Violated(_)) {
-        wrong.extend(Met::by_run(run).complaints(&story.expect));
-    }
-    wrong.extend(run.findings.iter().filter(|finding| finding.property.is_none()).map(|finding| finding.why.clone()));
-    wrong.extend(run.defects.iter().cloned());
-    wrong
 }
 
 /// All runs of a replay, but only one of them kept whole.
@@ -59,7 +42,7 @@ impl Tally {
             }
         };
         *self.verdicts.entry(run.verdict).or_default() += 1;
-        if let Some(first) = complaints(story, &run).into_iter().next() {
+        if let Some(first) = run.complaints(story).into_iter().next() {
             self.complaints.insert(seed, first);
         }
         // The worst, and the first of these: the same whatever the order of arrival.
@@ -104,7 +87,7 @@ pub fn replay(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
             trace_sha256: sha256(&run.trace),
             events: run.lines.len(),
             expected: story.expect.verdicts.iter().map(ToString::to_string).collect(),
-            complaints: complaints(story, run),
+            complaints: run.complaints(story),
             recovered_within_s: run.recovered_ms.map(|ms| ms as f64 / 1e3),
             seeds: count,
             verdicts: tally.verdicts.iter().map(|(verdict, count)| (verdict.to_string(), *count)).collect(),

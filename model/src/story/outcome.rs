@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leaseproof_rules::Guards;
-use leaseproof_scenarios::{Node, Story, Verdict};
+use leaseproof_scenarios::{Met, Node, Story, Verdict};
 use stateright::Model;
 
 use super::live::{Live, PackedLive};
@@ -69,6 +69,41 @@ pub struct StoryOutcome {
     pub cut: bool,
     /// Wall seconds.
     pub seconds: f64,
+}
+
+impl StoryOutcome {
+    /// What its story's bounds are held against: the worst over all interleavings.
+    pub fn met(&self) -> Met {
+        Met {
+            recovered_ms: self.recovered_within_ms,
+            effects_max: self.effects_max,
+            effects_min: self.effects_min,
+            late_results: self.late_results_min,
+            runs_max: self.runs_max,
+        }
+    }
+
+    /// What is not as the story's file expects it, over all interleavings.
+    pub fn complaints(&self, story: &Story) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if self.cut {
+            wrong.push("the search was cut: there may be other endings".to_owned());
+        }
+        let expected = &story.expect.verdicts;
+        if !self.verdicts.keys().eq(expected.iter()) {
+            let list = |verdicts: Vec<String>| verdicts.join(", ");
+            wrong.push(format!(
+                "the model ends in {}; expected is exactly {}",
+                list(self.verdicts.keys().map(ToString::to_string).collect()),
+                list(expected.iter().map(ToString::to_string).collect())
+            ));
+        }
+        // Of a story that always ends in a violation there is nothing to measure.
+        if self.verdicts.keys().any(|verdict| !matches!(verdict, Verdict::Violated(_))) {
+            wrong.extend(self.met().complaints(&story.expect));
+        }
+        wrong
+    }
 }
 
 /// States of a story that are explored at most.

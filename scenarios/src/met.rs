@@ -1,10 +1,9 @@
-//! What a story file expects, held against what a rung found.
+//! The bounds of a story file, held against what a rung found.
 
-use leaseproof_model::story::StoryOutcome;
-use leaseproof_scenarios::{Expect, Millis};
-use leaseproof_sim::run::Run;
+use crate::{Expect, Millis};
 
 /// The bounds of a story file as one rung met them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Met {
     /// Until every task was resolved, in ms, at worst. `None`: some were not.
     pub recovered_ms: Option<u64>,
@@ -19,28 +18,6 @@ pub struct Met {
 }
 
 impl Met {
-    /// Over all interleavings.
-    pub fn by_model(outcome: &StoryOutcome) -> Met {
-        Met {
-            recovered_ms: outcome.recovered_within_ms,
-            effects_max: outcome.effects_max,
-            effects_min: outcome.effects_min,
-            late_results: outcome.late_results_min,
-            runs_max: outcome.runs_max,
-        }
-    }
-
-    /// By one simulated run.
-    pub fn by_run(run: &Run) -> Met {
-        Met {
-            recovered_ms: run.recovered_ms,
-            effects_max: run.effects_max,
-            effects_min: run.effects_min,
-            late_results: run.late_results,
-            runs_max: run.runs_max,
-        }
-    }
-
     /// Each bound that was not met, in words.
     pub fn complaints(&self, expect: &Expect) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -84,9 +61,8 @@ impl Met {
 mod tests {
     use std::collections::BTreeSet;
 
-    use leaseproof_scenarios::Verdict;
-
     use super::*;
+    use crate::Verdict;
 
     const GOOD: Met = Met { recovered_ms: Some(50_000), effects_max: 1, effects_min: 1, late_results: 1, runs_max: 2 };
 
