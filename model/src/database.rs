@@ -1,6 +1,6 @@
 //! The database: applies writes as [`judge`] says, and keeps journal, budgets and ghosts.
 
-use leaseproof_rules::{Actor, Decision, Entry, Judgement, Reason, Status, Verb, Write, judge};
+use leaseproof_rules::{Actor, Counts, Decision, Entry, Judgement, Reason, Status, Verb, Write, judge};
 
 use crate::properties;
 use crate::state::{State, Task};
@@ -104,12 +104,12 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
     match verb {
         Verb::Intent => record(setup, index, task, request.step, Entry::Intent),
         Verb::Outcome => record(setup, index, task, request.step, Entry::Done),
-        Verb::Retry | Verb::GiveUp => task.attempts += 1,
-        Verb::Requeue | Verb::Escalate if before.expired => task.interruptions += 1,
-        // A person who lets it run again gives both budgets back.
-        Verb::Rerun => (task.attempts, task.interruptions) = (0, 0),
         _ => {}
     }
+    let counts = Counts { attempts: before.attempts.into(), interruptions: before.interruptions.into() };
+    let counts = counts.after(&before.row(), verb);
+    let count = |count| u8::try_from(count).expect("the budgets of worlds and stories are checked to be small");
+    (task.attempts, task.interruptions) = (count(counts.attempts), count(counts.interruptions));
     if verb.actor() == Actor::Person {
         task.decided = before.epoch;
     }

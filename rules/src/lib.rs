@@ -27,5 +27,5 @@ pub use policy::{Backoff, OnExhausted, OnPartial, OnUnknown, Policy, PolicyError
 pub use property::{Kind, Property};
 pub use status::Status;
 pub use transition::{
-    Actor, Condition, Epoch, Judgement, Refusal, Row, TRANSITIONS, Transition, Verb, Write, judge, transition,
+    Actor, Condition, Counts, Epoch, Judgement, Refusal, Row, TRANSITIONS, Transition, Verb, Write, judge, transition,
 };

@@ -192,6 +192,40 @@ pub struct Row {
     pub overrun: bool,
 }
 
+impl Row {
+    /// Its owner is lost: the lease has ended, or the owner's process is known to be gone (A1, A2).
+    pub const fn owner_lost(&self) -> bool {
+        !self.lease_live || self.owner_superseded
+    }
+}
+
+/// How often a task has failed and how often its owners were lost, since it was put in or a person let it run again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Counts {
+    /// Failed attempts (M2).
+    pub attempts: u32,
+    /// Lost owners.
+    pub interruptions: u32,
+}
+
+impl Counts {
+    /// The counts after `verb` has been applied to `row`. A write that is not applied counts nothing.
+    ///
+    /// A loss is counted by whoever ends the lost run, a handing over to a person included: the person has to see it.
+    pub const fn after(self, row: &Row, verb: Verb) -> Counts {
+        match verb {
+            Verb::Retry | Verb::GiveUp => Counts { attempts: self.attempts.saturating_add(1), ..self },
+            // An overrun under a live lease is no loss.
+            Verb::Requeue | Verb::Escalate if row.owner_lost() => {
+                Counts { interruptions: self.interruptions.saturating_add(1), ..self }
+            }
+            // A person who lets it run again gives both budgets back.
+            Verb::Rerun => Counts { attempts: 0, interruptions: 0 },
+            _ => self,
+        }
+    }
+}
+
 /// A conditional write as its writer presents it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Write {
@@ -262,7 +296,7 @@ pub fn judge(row: Row, write: Write, guards: Guards) -> Judgement {
     if fenced && row.epoch != write.epoch {
         return Judgement::Refused(Refusal::StaleEpoch);
     }
-    let lost = !row.lease_live || row.owner_superseded;
+    let lost = row.owner_lost();
     let holds = match edge.condition {
         Condition::None => true,
         Condition::Due => row.due,

@@ -194,8 +194,10 @@ impl Texts {
             record(Verb::Requeue.name(), "$3", "$4", Some([&key, &state, &rule, "NULL"])),
             fenced(running)
         );
+        // Only a loss counts as one; an overrun under a live lease does not.
         let escalate = format!(
-            "{} UPDATE tasks SET status = '{manual}', epoch = epoch + 1, reason = $5, {UNOWNED}, {} \
+            "{} UPDATE tasks SET status = '{manual}', epoch = epoch + 1, reason = $5, \
+             interruptions = interruptions + CASE WHEN {lost} THEN 1 ELSE 0 END, {UNOWNED}, {} \
              WHERE {} AND record_no = $6 AND {lost_or_overrun} {row}",
             tag(Verb::Escalate.name()),
             record(Verb::Escalate.name(), "$3", "$4", None),

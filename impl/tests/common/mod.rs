@@ -11,7 +11,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use leaseproof_queue::rules::{Epoch, Row as TaskRow, Status};
+use leaseproof_queue::rules::{Counts, Epoch, Row as TaskRow, Status};
 use leaseproof_queue::store::Fenced;
 use leaseproof_queue::{Claimed, NewTask, Queue, SQLITE_NOW_MS, Store};
 use sqlx::postgres::PgConnection;
@@ -245,7 +245,8 @@ impl Db {
     }
 
     /// Writes rows in these situations and returns their ids. Every time is an hour away, so that none changes sides
-    /// while a test runs. Each has three entries in its record already.
+    /// while a test runs. Each has failed once and lost two owners, and has three entries
+    /// in its record already.
     pub async fn put_all(&self, rows: &[TaskRow]) -> Vec<i64> {
         let now = self.number(&format!("SELECT {}", self.clock())).await;
         let payload = match self.kind {
@@ -263,7 +264,7 @@ impl Db {
                     let side = |yes: bool| if yes { now + HOUR_MS } else { now - HOUR_MS };
                     format!(
                         "({id}, 'kind', {payload}, '{}', {}, {}, '{}', {}, {}, 0, {}, {}, {now}, \
-                         30000, 10000, 3000, 3, 3, 1000, 2, 300000, 'escalate', 3, 'put', 'test')",
+                         30000, 10000, 3000, 3, 3, 1000, 2, 300000, 'escalate', 1, 2, 3, 'put', 'test')",
                         row.status,
                         row.epoch,
                         side(!row.due),
@@ -278,7 +279,7 @@ impl Db {
             script += "INSERT INTO tasks (id, kind, payload, status, epoch, due_at_ms, owner, claimed_at_ms, \
                 heartbeat_at_ms, beat_gap_ms, lease_until_ms, overrun_at_ms, created_at_ms, lease_ms, heartbeat_ms, \
                 fence_margin_ms, max_attempts, max_interruptions, backoff_base_ms, backoff_factor, backoff_max_ms, \
-                on_exhausted, record_no, last_verb, last_actor) VALUES ";
+                on_exhausted, attempts, interruptions, record_no, last_verb, last_actor) VALUES ";
             script += &values.join(", ");
             script += ";";
         }
@@ -297,12 +298,14 @@ impl Db {
         };
         let count = |table| format!("(SELECT CAST(count(*) AS TEXT) FROM {table} WHERE task_id = tasks.id)");
         let sql = format!(
-            "SELECT CAST(id AS TEXT), status, CAST(epoch AS TEXT), CAST(record_no AS TEXT), {}, {}, {whole} FROM tasks",
+            "SELECT CAST(id AS TEXT), status, CAST(epoch AS TEXT), CAST(record_no AS TEXT), {}, {}, \
+             CAST(attempts AS TEXT), CAST(interruptions AS TEXT), {whole} FROM tasks",
             count("task_events"),
             count("effects")
         );
         let read = |row: Vec<String>| {
-            let [id, status, epoch, record_no, events, effects, whole] = row.try_into().unwrap();
+            let [id, status, epoch, record_no, events, effects, attempts, interruptions, whole] =
+                row.try_into().unwrap();
             let number = |text: &str| text.parse::<i64>().unwrap();
             let snapshot = Snapshot {
                 status: Status::from_name(&status).unwrap(),
@@ -310,6 +313,7 @@ impl Db {
                 record_no: number(&record_no),
                 events: number(&events),
                 effects: number(&effects),
+                counts: Counts { attempts: attempts.parse().unwrap(), interruptions: interruptions.parse().unwrap() },
                 whole,
             };
             (number(&id), snapshot)
@@ -328,6 +332,8 @@ pub struct Snapshot {
     pub events: i64,
     /// How many entries its effect journal has.
     pub effects: i64,
+    /// How often it has failed, and how often its owners were lost.
+    pub counts: Counts,
     /// Every column, to see that nothing at all has changed.
     pub whole: String,
 }

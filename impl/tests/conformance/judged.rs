@@ -210,6 +210,10 @@ fn disagreement(observed: &Observed, guards: Guards) -> Option<String> {
     if (after.status, after.epoch) != (status, epoch) {
         return report("row");
     }
+    let counts = before.counts.after(&row, write.verb);
+    if after.counts != counts {
+        return report(&format!("{:?} instead of {counts:?}", after.counts));
+    }
     // A heartbeat changes the lease and leaves no entry; everything else leaves exactly one.
     let entries = i64::from(write.verb != Verb::Heartbeat);
     if after.record_no - before.record_no != entries || after.events - before.events != entries {

@@ -61,6 +61,7 @@ pub async fn an_owner_lost_once_too_often_brings_the_task_to_a_person(db: &Db) {
     let report = sweeper(&queue).sweep_once().await.unwrap();
     assert_eq!(report, SweepReport { seen: 1, escalated: 1, ..SweepReport::default() });
     assert_eq!(came_to(&queue, id).await, (Status::WaitManual, Some(Reason::InterruptionsExhausted), vec![]));
+    assert_eq!(queue.show(id).await.unwrap().task.interruptions, 2, "the loss that was too many is counted too");
 }
 
 /// Its heartbeat is fine (M1).

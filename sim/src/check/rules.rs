@@ -1,10 +1,10 @@
 //! Every write did what [`judge`] says it does: the SQL and the rules are one, also under concurrency and faults.
 
-use leaseproof_rules::{Guards, Judgement, Row, Status, Write, judge};
+use leaseproof_rules::{Counts, Guards, Judgement, Row, Status, Write, judge};
 
 use super::{Finding, Seen};
 use crate::db::TaskRow;
-use crate::event::{RowWrite, What};
+use crate::event::What;
 
 pub(super) fn check(seen: &Seen<'_>, findings: &mut Vec<Finding>) {
     let guards = seen.story.without.map_or(Guards::ALL, Guards::without);
@@ -16,7 +16,8 @@ pub(super) fn check(seen: &Seen<'_>, findings: &mut Vec<Finding>) {
             // a claim is a compare-and-set on what it has read in the same statement
             epoch: write.presented.unwrap_or(write.before.epoch),
         };
-        let expected = match judge(row(write), presented, guards) {
+        let row = row(&write.before, write.now_ms);
+        let expected = match judge(row, presented, guards) {
             Judgement::Applied { status, epoch } => (status, epoch),
             Judgement::Adopted => (Status::Success, write.before.epoch),
             Judgement::Already => (write.before.status, write.before.epoch),
@@ -37,21 +38,31 @@ pub(super) fn check(seen: &Seen<'_>, findings: &mut Vec<Finding>) {
             );
             findings.push(Finding::defect(event.at_ns, write.task, why));
         }
+        let (counted, ruled) = (counts(&write.after), counts(&write.before).after(&row, write.verb));
+        if counted != ruled {
+            let why = format!("{} made {counted:?}, the rules say {ruled:?}", write.verb.name());
+            findings.push(Finding::defect(event.at_ns, write.task, why));
+        }
     }
 }
 
+/// The budgets as they stand.
+pub(super) fn counts(row: &TaskRow) -> Counts {
+    Counts { attempts: row.attempts, interruptions: row.interruptions }
+}
+
 /// The row as the rules see it.
-fn row(write: &RowWrite) -> Row {
-    let TaskRow { status, epoch, due_at_ms, lease_until_ms, overrun_at_ms, .. } = write.before;
-    let lease_live = lease_until_ms.is_some_and(|until| until > write.now_ms);
+pub(super) fn row(before: &TaskRow, now_ms: i64) -> Row {
+    let TaskRow { status, epoch, due_at_ms, lease_until_ms, overrun_at_ms, .. } = *before;
+    let lease_live = lease_until_ms.is_some_and(|until| until > now_ms);
     Row {
         status,
         epoch,
-        due: due_at_ms <= write.now_ms,
+        due: due_at_ms <= now_ms,
         lease_live,
         // The executors of a story name no slot, so nothing is ever superseded.
         owner_superseded: false,
-        overrun: overrun_at_ms.is_some_and(|at| at < write.now_ms),
+        overrun: overrun_at_ms.is_some_and(|at| at < now_ms),
     }
 }
 
@@ -82,6 +93,21 @@ mod tests {
         stage.write(Verb::Requeue, 1, Status::Pending, 2);
         let findings = stage.findings();
         assert!(findings.iter().any(|f| f.property.is_none() && f.why.contains("ConditionFails")), "{findings:?}");
+    }
+
+    #[test]
+    fn a_loss_that_is_not_counted_is_a_defect() {
+        let mut stage = Stage::new();
+        stage.claim(0);
+        stage.reason = Some("interruptions_exhausted".to_owned());
+        stage.write(Verb::Escalate, 1, Status::WaitManual, 2);
+        let counted = |stage: &Stage| !stage.findings().iter().any(|f| f.why.contains("made Counts"));
+        assert!(counted(&stage), "{:?}", stage.findings());
+        let Some(What::Write(write)) = stage.events.last_mut().map(|event| &mut event.what) else {
+            panic!("the write comes last");
+        };
+        write.after.interruptions = 0;
+        assert!(!counted(&stage));
     }
 
     #[test]

@@ -96,12 +96,6 @@ impl Stage {
     pub fn write(&mut self, verb: Verb, presented: Epoch, to: Status, epoch: Epoch) {
         let before = self.row.clone();
         (self.row.status, self.row.epoch) = (to, epoch);
-        match verb {
-            Verb::Retry | Verb::GiveUp => self.row.attempts += 1,
-            Verb::Requeue => self.row.interruptions += 1,
-            Verb::Rerun => (self.row.attempts, self.row.interruptions) = (0, 0),
-            _ => {}
-        }
         if to == Status::WaitManual {
             self.row.reason = self.reason.clone();
         }
@@ -116,6 +110,8 @@ impl Stage {
             Verb::Escalate => self.now_ms += 121_000,
             _ => {}
         }
+        let counts = super::rules::counts(&before).after(&super::rules::row(&before, self.now_ms), verb);
+        (self.row.attempts, self.row.interruptions) = (counts.attempts, counts.interruptions);
         self.push(actor, verb, Some(presented), before);
     }
 
