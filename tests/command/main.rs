@@ -5,6 +5,7 @@ mod explore;
 mod json;
 mod pictures;
 mod queue;
+mod theory;
 mod work;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use assert_cmd::Command;
 use serde_json::Value;
+
 /// The command in an empty folder, which is gone with it.
 pub struct Place {
     folder: PathBuf,
