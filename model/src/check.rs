@@ -5,8 +5,9 @@ use std::time::Instant;
 use leaseproof_rules::{Guard, Guards, Instruments, Kind, OnUnknown, Property};
 
 use crate::describe::describe;
+use crate::evidence::{Readable, evidence, lines};
 use crate::free::{self, LeaseModel};
-use crate::graph::{CheckError, Counterexample, ExploreError, Graph, Limits, Outcome, Trigger, explore};
+use crate::graph::{CheckError, ExploreError, Graph, Limits, Outcome, Trigger, explore};
 use crate::packed::Packed;
 use crate::properties;
 use crate::witness;
@@ -76,7 +77,7 @@ impl From<Kind> for RowKind {
 /// One line of the answer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CheckRow {
-    /// The design: `lease`.
+    /// The design: `lease`, `commit-running` or `single-transaction`.
     pub design: &'static str,
     /// The guard that is off.
     pub without: Option<Guard>,
@@ -316,30 +317,8 @@ fn find_witness(
     Ok(())
 }
 
-type Steps<'a> = &'a [crate::graph::Step<Packed, free::Action>];
-
-/// Each step in words, with the state it leads to. `before` is where they start.
-fn lines(model: &LeaseModel, before: &Packed, steps: Steps<'_>) -> Vec<String> {
-    let befores = std::iter::once(before).chain(steps.iter().map(|step| &step.state));
-    let pairs = befores.zip(steps);
-    pairs
-        .map(|(before, step)| format!("{} ⇒ {:?}", describe(model, &before.unpack(), &step.action), step.state))
-        .collect()
-}
-
-fn evidence(model: &LeaseModel, counterexample: &Counterexample<Packed, free::Action>) -> Vec<String> {
-    match counterexample {
-        Counterexample::NoState => Vec::new(),
-        Counterexample::Run(run) => lines(model, &run.initial, &run.steps),
-        Counterexample::Lasso(lasso) => {
-            let mut all = lines(model, &lasso.stem.initial, &lasso.stem.steps);
-            if lasso.stutters() {
-                all.push("from here on nothing that must happen can happen".to_owned());
-            } else {
-                all.push("from here on, for ever:".to_owned());
-                all.extend(lines(model, lasso.stem.last(), &lasso.cycle));
-            }
-            all
-        }
+impl Readable for LeaseModel {
+    fn tell(&self, before: &Packed, action: &free::Action) -> String {
+        describe(self, &before.unpack(), action)
     }
 }

@@ -6,7 +6,7 @@ use crate::executor::Turn;
 use crate::free::{Action, Fate, LeaseModel};
 use crate::state::State;
 
-fn fate_text(fate: Fate) -> &'static str {
+pub(crate) fn fate_text(fate: Fate) -> &'static str {
     match fate {
         Fate::Fine => "",
         Fate::RequestLost => ", request lost",

@@ -1,4 +1,4 @@
-//! A model of the lease design over `leaseproof-rules`, and an exact checker for it.
+//! A model of the lease design over `leaseproof-rules`, of the two older designs beside it, and an exact checker.
 
 #![warn(clippy::unwrap_used)]
 
@@ -6,6 +6,8 @@ mod bits;
 pub mod check;
 pub mod database;
 pub mod describe;
+pub mod designs;
+pub mod evidence;
 pub mod executor;
 pub mod explorer;
 mod fairness;
