@@ -92,7 +92,8 @@ pub struct ReplayArgs {
 #[command(after_help = "Examples:\n  \
     leaseproof check\n  \
     leaseproof check --without cas_at_claim\n  \
-    leaseproof check --ablations --json")]
+    leaseproof check --ablations --json\n  \
+    leaseproof check --decisions --only 'query, else escalate'")]
 pub struct CheckArgs {
     /// Switch one guard off and see what breaks. Exit code 1 is then the answer one expects.
     #[arg(long, value_name = "GUARD", conflicts_with = "ablations", value_parser = guard)]
@@ -100,6 +101,16 @@ pub struct CheckArgs {
     /// The same for every guard, one after the other.
     #[arg(long)]
     pub ablations: bool,
+    /// Compute what a sweeper may decide by what it can see, for every way to declare an outside call. Exit code 1 if a
+    /// rule is unsafe, or asks for a person without need.
+    #[arg(long, conflicts_with_all = ["ablations", "without"])]
+    pub decisions: bool,
+    /// With --decisions: only declarations whose words contain this, e.g. "key" or "nothing, else".
+    #[arg(long, value_name = "TEXT", requires = "decisions")]
+    pub only: Option<String>,
+    /// With --decisions: print the page docs/decision-table.md.
+    #[arg(long, requires = "decisions", conflicts_with_all = ["json", "only"])]
+    pub markdown: bool,
     /// Print an array of objects instead of a table.
     #[arg(long)]
     pub json: bool,

@@ -5,7 +5,7 @@
 
 use leaseproof_rules::{
     Answer, Decision, EffectRule, EffectStep, Entry, Guard, Judgement, Observation, Signal, Status, UnknownEffect,
-    Verb, decide_under, effect_step,
+    Verb, effect_step,
 };
 
 use crate::database::{Request, write_entry};
@@ -110,7 +110,7 @@ fn after_failure(setup: &Setup, state: &State, run: Run) -> Next {
         unknown,
         progress: setup.progress(index, row.recorded()),
     };
-    let decision = decide_under(&setup.policy, &seen, setup.guards);
+    let decision = setup.decide(&seen);
     match Request::of_decision(index, run.epoch, decision, Verb::Retry, Verb::GiveUp) {
         Some(request) => Next::Write(request.at_step(run.step)),
         None if decision == Decision::Ask => Next::Query,

@@ -166,7 +166,8 @@ impl LeaseModel {
         let seen = &state.seen[index];
         if seen.signal.is_some() {
             match sweeper::next(setup, state, index, seen) {
-                sweeper::Next::Forget => {}
+                // What it remembers has been overtaken, and of what there is now it would make nothing.
+                sweeper::Next::Forget => out.push(Action::SweeperWrites { task, fate: Fate::Fine }),
                 sweeper::Next::Query => {
                     out.extend(self.fates(state.calm).map(|fate| Action::SweeperAsks { task, fate }));
                 }

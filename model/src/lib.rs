@@ -13,6 +13,7 @@ pub mod explorer;
 mod fairness;
 pub mod free;
 pub mod graph;
+pub mod knowledge;
 pub mod outside;
 pub mod packed;
 pub mod person;

@@ -1,6 +1,6 @@
 //! The sweeper: reads, decides on what it has read, and writes by compare-and-set, each in its own step.
 
-use leaseproof_rules::{Decision, Entry, Observation, Status, UnknownEffect, Verb, decide_under};
+use leaseproof_rules::{Decision, Entry, Observation, Status, UnknownEffect, Verb};
 
 use crate::database::Request;
 use crate::state::{Picked, Seen, State};
@@ -32,21 +32,26 @@ pub fn read(state: &State, index: usize) -> Option<Seen> {
     Some(Seen { signal: Some(picked), epoch: task.epoch, intent, answer: None, recorded: task.recorded() })
 }
 
-/// What follows from what was read. The budgets are taken from the row: they do not change without the epoch, and with
-/// another epoch the write is refused.
-pub fn next(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Next {
-    let Some(picked) = seen.signal else { return Next::Forget };
+/// All that the sweeper may decide on, of what was read; `None` if nothing was. The budgets are taken from the row: they
+/// do not change without the epoch, and with another epoch the write is refused.
+pub fn observe(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Option<Observation> {
+    let picked = seen.signal?;
     let row = &state.tasks[index];
     let over_ms = setup.policy.expected_run_ms.map_or(0, |expected| expected.saturating_add(1));
-    let observation = Observation {
+    Some(Observation {
         signal: picked.signal(),
         running_ms: if picked == Picked::Overrun { over_ms } else { 0 },
         attempts: u32::from(row.attempts),
         interruptions: u32::from(row.interruptions),
         unknown: setup.effects[index].filter(|_| seen.intent).map(|rule| UnknownEffect { rule, answer: seen.answer }),
         progress: setup.progress(index, seen.recorded),
-    };
-    let decision = decide_under(&setup.policy, &observation, setup.guards);
+    })
+}
+
+/// What follows from what was read.
+pub fn next(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Next {
+    let Some(observation) = observe(setup, state, index, seen) else { return Next::Forget };
+    let decision = setup.decide(&observation);
     match Request::of_decision(index, seen.epoch, decision, Verb::Requeue, Verb::Escalate) {
         // An unknown step is the one after those that are recorded.
         Some(request) => Next::Write(request.at_step(seen.recorded)),

@@ -2,6 +2,7 @@
 
 use leaseproof_rules::{Backoff, EffectRule, Guards, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Progress};
 
+use crate::knowledge::Strategy;
 use crate::state::{MAX_EPOCH, MAX_PARTS, MAX_TASKS, Shape, State, Task};
 
 /// What the protocol needs to know, in the free worlds and in stories alike.
@@ -13,6 +14,8 @@ pub struct Setup {
     pub policy: Policy,
     /// The guards in force.
     pub guards: Guards,
+    /// How it is decided: by the rules, but for what an examination of knowledge replaces.
+    pub strategy: Strategy,
     /// By task: how its outside call is declared, if it makes one.
     pub effects: [Option<EffectRule>; MAX_TASKS],
     /// A delayed task becomes due when the clock says so, not at once.
@@ -178,6 +181,7 @@ impl World {
                 shape: Shape { tasks, runs: executors, parts: 1 },
                 policy,
                 guards: Guards::ALL,
+                strategy: Strategy::RULES,
                 effects: [None; MAX_TASKS],
                 timed: false,
                 flaw: None,

@@ -15,6 +15,9 @@ use crate::table::{fill, layout};
 
 /// Runs the command. 0 only if everything holds: a search that was cut proves nothing.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    if args.decisions {
+        return super::decisions::run(args);
+    }
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     let internal = |error: ModelError| Failure::Internal(error.to_string());

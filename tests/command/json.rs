@@ -116,6 +116,26 @@ fn check_without_a_guard() {
 }
 
 #[test]
+fn check_decisions() {
+    let found = Place::empty().json(&["check", "--decisions", "--only", "nothing, else escalate"]);
+    same_shape("check --decisions", &documented("check --decisions --json"), &found);
+    let [found] = found.as_array().unwrap().as_slice() else { panic!("one declaration was asked for") };
+    assert_eq!((&found["sound"], &found["maximal"]), (&true.into(), &true.into()));
+    let shown = &documented("check --decisions --json")[0]["classes"][0];
+    let open = found["classes"].as_array().unwrap().iter().find(|class| class["sees"] == shown["sees"]).unwrap();
+    same_shape("class", shown, open);
+    for field in ["decides", "verdict", "why"] {
+        assert_eq!(open[field], shown[field], "{field}");
+    }
+    assert_eq!(open["pair"].as_array().unwrap().len(), 2);
+    same_shape("pair", &shown["pair"], &open["pair"]);
+    let decisions = open["decisions"].as_array().unwrap();
+    let again = decisions.iter().find(|tried| tried["decision"] == "run again, call").unwrap();
+    assert_eq!((&again["safe"], &again["breaks"]), (&false.into(), &"effect_at_most_once".into()));
+    assert!(again["trace"].as_array().unwrap().len() > 8);
+}
+
+#[test]
 fn replay_on_both_rungs() {
     let place = Place::empty();
     let story = repository("scenarios/stories/crash-around-the-call.toml");

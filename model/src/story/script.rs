@@ -4,6 +4,7 @@ use leaseproof_rules::Guards;
 use leaseproof_scenarios::{Act, Fault, Node, PersonAct, RunEnd, Story, Trigger};
 
 use super::StoryModelError;
+use crate::knowledge::Strategy;
 use crate::person;
 use crate::state::{MAX_RUNS, MAX_TASKS, Shape};
 use crate::world::Setup;
@@ -115,6 +116,7 @@ impl Script {
                 shape: Shape { tasks: story.tasks.len(), runs: executor_of.len(), parts: 1 },
                 policy,
                 guards,
+                strategy: Strategy::RULES,
                 effects,
                 timed: true,
                 flaw: None,
