@@ -8,7 +8,7 @@ pub(crate) trait Coder {
     fn bits(&mut self, value: &mut u32, width: u32);
 
     /// The next field, of a type that knows its width.
-    #[inline]
+    #[inline(always)]
     fn field<F: Field>(&mut self, value: &mut F) {
         let mut bits = value.to_bits();
         self.bits(&mut bits, F::WIDTH);
@@ -16,7 +16,7 @@ pub(crate) trait Coder {
     }
 
     /// The next field: a small number.
-    #[inline]
+    #[inline(always)]
     fn small(&mut self, value: &mut u8, width: u32) {
         let mut bits = u32::from(*value);
         self.bits(&mut bits, width);
@@ -69,8 +69,9 @@ impl<const WORDS: usize> ArrayWriter<WORDS> {
     }
 }
 
+// Inlined in any case: with a constant shape the position is a constant too, and a field is two instructions.
 impl<const WORDS: usize> Coder for ArrayWriter<WORDS> {
-    #[inline]
+    #[inline(always)]
     fn bits(&mut self, value: &mut u32, width: u32) {
         let value = u64::from(*value);
         assert!(value >> width == 0, "a field of {width} bits can not hold {value}");
@@ -96,7 +97,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Coder for Reader<'_> {
-    #[inline]
+    #[inline(always)]
     fn bits(&mut self, value: &mut u32, width: u32) {
         let (word, shift) = ((self.at / 64) as usize, self.at % 64);
         let mut bits = self.words[word] >> shift;

@@ -3,6 +3,7 @@
 use crate::free::{Action, Fate, LeaseModel};
 use crate::graph::Fair;
 use crate::packed::Packed;
+use crate::state::State;
 
 /// Fairness classes of an executor, from its own base.
 const CLASSES_PER_RUN: u8 = 8;
@@ -11,9 +12,27 @@ const CLASSES_PER_TASK: u8 = 8;
 const CALM_CLASS: u8 = TASK_CLASSES + CLASSES_PER_TASK * crate::world::FREE_TASKS as u8;
 
 impl Fair for LeaseModel {
+    fn fair_class(&self, state: &Packed, action: &Action) -> Option<u8> {
+        self.class_of(&state.unpack(), action)
+    }
+
+    fn successors(&self, state: &Packed, actions: &mut Vec<Action>, mut each: impl FnMut(Option<u8>, Packed)) {
+        let state = state.unpack();
+        self.actions_of(&state, actions);
+        for action in actions.drain(..) {
+            let class = self.class_of(&state, &action);
+            let mut after = state;
+            self.step(&mut after, action);
+            each(class, Packed::pack(&after, self.world.setup.shape));
+        }
+    }
+}
+
+impl LeaseModel {
     /// Processes that could act for ever do so some day, messages that are not lost arrive, time passes. Nothing forces
     /// a fault, a handler that may hang, a person, or the end of a lease that is being renewed.
-    fn fair_class(&self, state: &Packed, action: &Action) -> Option<u8> {
+    #[inline]
+    fn class_of(&self, state: &State, action: &Action) -> Option<u8> {
         let of_run = |run: u8, kind: u8| Some(run * CLASSES_PER_RUN + kind);
         let of_task = |task: u8, kind: u8| Some(TASK_CLASSES + task * CLASSES_PER_TASK + kind);
         match *action {
@@ -24,7 +43,7 @@ impl Fair for LeaseModel {
             Action::Deadline { run } => of_run(run, 4),
             Action::Query { run, fate: Fate::Fine } => of_run(run, 5),
             Action::Heartbeat { run } => of_run(run, 6),
-            Action::Expire { task } if !state.unpack().is_renewed(task.into()) => of_task(task, 0),
+            Action::Expire { task } if !state.is_renewed(task.into()) => of_task(task, 0),
             Action::Overrun { task } => of_task(task, 1),
             Action::Deliver { task, lost: false, .. } => of_task(task, 2),
             Action::Sweep { task } => of_task(task, 3),

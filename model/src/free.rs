@@ -101,6 +101,20 @@ impl LeaseModel {
         })
     }
 
+    /// Every step that may be taken.
+    pub(crate) fn actions_of(&self, state: &State, out: &mut Vec<Action>) {
+        for slot in 0..self.world.setup.shape.runs {
+            self.executor_steps(state, slot, out);
+        }
+        for task in 0..self.world.setup.shape.tasks {
+            self.task_steps(state, task, out);
+        }
+        self.person_steps(state, out);
+        if self.world.faults.calm_some_day && !state.calm {
+            out.push(Action::Calm);
+        }
+    }
+
     fn executor_steps(&self, state: &State, slot: usize, out: &mut Vec<Action>) {
         let setup = &self.world.setup;
         let run = slot as u8;
@@ -336,17 +350,7 @@ impl Model for LeaseModel {
     }
 
     fn actions(&self, state: &Packed, out: &mut Vec<Action>) {
-        let state = state.unpack();
-        for slot in 0..self.world.setup.shape.runs {
-            self.executor_steps(&state, slot, out);
-        }
-        for task in 0..self.world.setup.shape.tasks {
-            self.task_steps(&state, task, out);
-        }
-        self.person_steps(&state, out);
-        if self.world.faults.calm_some_day && !state.calm {
-            out.push(Action::Calm);
-        }
+        self.actions_of(&state.unpack(), out);
     }
 
     fn next_state(&self, state: &Packed, action: Action) -> Option<Packed> {

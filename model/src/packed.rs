@@ -5,6 +5,23 @@ use std::fmt;
 use crate::bits::{ArrayWriter, Coder, Reader};
 use crate::state::{Desk, Run, Seen, Shape, State, Task};
 
+/// Codes a state. For the shapes of most worlds the shape is a constant, and so is every field's place: packing, which is
+/// what a search does most, is then a few instructions a field. Others are coded alike, slower.
+#[inline(always)]
+fn code(state: &mut State, shape: Shape, c: &mut impl Coder) {
+    macro_rules! constants {
+        ($($tasks:literal $runs:literal),*) => {
+            match shape {
+                $(Shape { tasks: $tasks, runs: $runs, parts: 1 } => {
+                    state.code(Shape { tasks: $tasks, runs: $runs, parts: 1 }, c);
+                })*
+                other => state.code(other, c),
+            }
+        };
+    }
+    constants!(1 1, 1 2, 1 3, 2 1, 2 2, 2 3)
+}
+
 /// A [`State`] of a free world, packed. Equal exactly when the states are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Packed([u64; 4]);
@@ -18,7 +35,7 @@ impl Packed {
         writer.small(&mut (shape.tasks as u8), 2);
         writer.small(&mut (shape.runs as u8), 2);
         writer.small(&mut (shape.parts as u8), 3);
-        state.code(shape, &mut writer);
+        code(&mut state, shape, &mut writer);
         Packed(writer.words)
     }
 
@@ -35,7 +52,7 @@ impl Packed {
         reader.small(&mut parts, 3);
         let shape = Shape { tasks: tasks.into(), runs: runs.into(), parts: parts.into() };
         let mut state = State::NEW;
-        state.code(shape, &mut reader);
+        code(&mut state, shape, &mut reader);
         (state, shape)
     }
 }

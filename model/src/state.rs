@@ -102,6 +102,7 @@ impl Task {
         (all || none).then_some(all)
     }
 
+    #[inline(always)]
     fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.status);
         c.small(&mut self.epoch, EPOCH_BITS);
@@ -216,6 +217,7 @@ impl Run {
     /// Nothing to do.
     pub const IDLE: Run = Run { phase: Phase::Idle, task: 0, epoch: 0, answer: None, step: 0 };
 
+    #[inline(always)]
     fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.phase);
         c.small(&mut self.task, 2);
@@ -278,6 +280,7 @@ impl Seen {
     /// Nothing remembered.
     pub const NOTHING: Seen = Seen { signal: None, epoch: 0, intent: false, answer: None, recorded: 0 };
 
+    #[inline(always)]
     fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.signal);
         c.small(&mut self.epoch, EPOCH_BITS);
@@ -368,6 +371,8 @@ impl State {
         late: 0,
     };
 
+    /// Inlined, and so are its parts: a caller with a constant shape gets code without loops.
+    #[inline(always)]
     pub(crate) fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         for task in &mut self.tasks[..shape.tasks] {
             task.code(shape, c);

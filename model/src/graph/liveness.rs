@@ -47,13 +47,16 @@ impl<M: Fair> Graph<'_, M> {
     /// run with the promise open can leave the boundary and no violation is found inside, the answer is [`Outcome::Cut`].
     ///
     /// # Errors
-    /// [`CheckError::NotRepeatable`], see [`Graph::trace_to`].
+    /// [`CheckError::NoEdges`]; [`CheckError::NotRepeatable`], see [`Graph::trace_to`].
     pub fn check_leads_to(
         &self,
         name: &str,
         trigger: Trigger<'_, M::State>,
         goal: impl Fn(&M::State) -> bool,
     ) -> Result<ReportOf<M>, CheckError> {
+        if !self.has_edges {
+            return Err(CheckError::NoEdges);
+        }
         let started = Instant::now();
         let pending = Pending::new(self, trigger, goal);
         let outcome = match self.fair_lasso(&pending)? {

@@ -14,11 +14,14 @@
 //! Never hand it a symmetry-reduced model for liveness: merging executors merges their fairness classes, and a run that
 //! starves one of them then looks fair.
 
+mod batch;
 mod explore;
 mod fixed_hash;
+mod intern;
 mod lasso;
 mod liveness;
 mod pending;
+mod pipeline;
 mod report;
 mod safety;
 mod store;
@@ -28,7 +31,7 @@ mod validate;
 
 use std::hash::Hash;
 
-pub use explore::{ExploreError, Limits, explore};
+pub use explore::{ExploreError, Limits, explore, explore_on, explore_states};
 pub use liveness::Trigger;
 pub use report::{CheckError, Counterexample, Kind, Outcome, Report, ReportOf};
 pub use safety::StepProperty;
@@ -45,6 +48,25 @@ pub trait Fair: stateright::Model<State: Clone + Eq + Hash, Action: Clone> {
     /// The class of `action` in `state`, below [`CLASSES`]; `None` for what may never happen (a crash, a pause, a lost
     /// message). Must depend on its arguments only.
     fn fair_class(&self, state: &Self::State, action: &Self::Action) -> Option<u8>;
+
+    /// Tells `each` the class of every step from `state` and the state it leads to, in the order of `actions`. `scratch`
+    /// is empty before and after.
+    ///
+    /// To be overridden only for speed, by what does the same: a packed state, say, that is unpacked but once.
+    fn successors(
+        &self,
+        state: &Self::State,
+        scratch: &mut Vec<Self::Action>,
+        mut each: impl FnMut(Option<u8>, Self::State),
+    ) {
+        self.actions(state, scratch);
+        for action in scratch.drain(..) {
+            let class = self.fair_class(state, &action);
+            if let Some(after) = self.next_state(state, action) {
+                each(class, after);
+            }
+        }
+    }
 }
 
 /// How many fairness classes a model may have: one bit each in a `u64`.

@@ -122,6 +122,9 @@ pub enum CheckError {
         /// The names there are.
         known: Vec<&'static str>,
     },
+    /// Liveness was asked of a graph without steps.
+    #[error("the search kept the states alone: liveness needs the steps between them")]
+    NoEdges,
     /// The model answered differently than during the search.
     #[error("the model does not repeat a step it took before: its actions must depend on the state alone")]
     NotRepeatable,

@@ -60,10 +60,6 @@ impl Edges {
         self.classes.truncate(end);
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.targets.len()
-    }
-
     /// Positions of the edges of `id` in the flat arrays; empty for a state that was not expanded.
     #[inline]
     pub(super) fn row(&self, id: StateId) -> std::ops::Range<usize> {
@@ -154,6 +150,8 @@ pub struct Graph<'m, M: Fair> {
     /// The first state of each depth.
     pub(super) levels: Vec<StateId>,
     pub(super) edges: Edges,
+    /// False if only states were kept: then all rows are empty.
+    pub(super) has_edges: bool,
     /// In order of `from`.
     pub(super) exits: Vec<Exit>,
     /// States below this number have all their edges.
@@ -191,13 +189,15 @@ impl<'m, M: Fair> Graph<'m, M> {
         &self.states[id as usize]
     }
 
-    /// The steps from `id` that change the state and stay within the boundary. Empty if `id` was not expanded.
+    /// The steps from `id` that change the state and stay within the boundary. Empty if `id` was not expanded, or if
+    /// only states were kept.
     pub fn edges_of(&self, id: StateId) -> impl Iterator<Item = Edge> + '_ {
         self.edges.row(id).map(|position| Edge { to: self.edges.target(position), class: self.edges.class(position) })
     }
 
     /// The fairness classes enabled in `id`, one bit each: those with an action that changes the state, wherever it
-    /// leads (a goal, or out of the boundary). Known only for states that were expanded.
+    /// leads (a goal, or out of the boundary). Known only for states that were expanded,
+    /// in a graph with edges.
     pub fn enabled(&self, id: StateId) -> u64 {
         let mut mask = self.edges.classes_of(id);
         if let Some(exit) = self.exit_of(id) {
