@@ -145,3 +145,6 @@ active proctype world() {
     :: d_step { !calm -> calm = true }
     od
 }
+
+/* Every fair run resolves the task, again and again. SPIN's weak fairness is of processes, not of kinds of steps. */
+ltl resolved { [] <> (status == SUCCESS || status == FAIL || status == WAIT_MANUAL) }

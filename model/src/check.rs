@@ -1,5 +1,7 @@
 //! `check`: every property on every default world, and every guard's violation without it.
 
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use leaseproof_rules::{Guard, Guards, Instruments, Kind, OnUnknown, Property};
@@ -7,7 +9,7 @@ use leaseproof_rules::{Guard, Guards, Instruments, Kind, OnUnknown, Property};
 use crate::describe::describe;
 use crate::evidence::{Readable, evidence, lines};
 use crate::free::{self, LeaseModel};
-use crate::graph::{CheckError, ExploreError, Graph, Limits, Outcome, Trigger, explore};
+use crate::graph::{CheckError, ExploreError, Graph, Limits, Outcome, Trigger, explore_on, explore_states};
 use crate::packed::Packed;
 use crate::properties;
 use crate::witness;
@@ -246,7 +248,12 @@ pub fn check_worlds(worlds: Vec<World>, selection: Selection) -> Result<Vec<Chec
     for world in worlds {
         world.validate().map_err(|error| ModelError::World { world: world.name.clone(), error })?;
         let model = LeaseModel::new(world);
-        let graph = explore(&model, Limits { max_states: selection.max_states })?;
+        let limits = Limits { max_states: selection.max_states };
+        let graph = match selection.property.map(Property::kind) {
+            Some(Kind::Always) => explore_states(&model, limits)?,
+            // As many threads as there are: they change nothing but the time.
+            _ => explore_on(&model, limits, available_parallelism().unwrap_or(NonZeroUsize::MIN))?,
+        };
         let share = graph.stats().seconds / rows.len().max(1) as f64;
         for row in &mut rows {
             row.seconds += share;

@@ -23,7 +23,7 @@ impl Fair for LeaseModel {
             let class = self.class_of(&state, &action);
             let mut after = state;
             self.step(&mut after, action);
-            each(class, Packed::pack(&after, self.world.setup.shape));
+            each(class, Packed::pack_in_place(&mut after, self.world.setup.shape));
         }
     }
 }

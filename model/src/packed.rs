@@ -29,13 +29,18 @@ pub struct Packed([u64; 4]);
 impl Packed {
     /// Packs.
     pub fn pack(state: &State, shape: Shape) -> Packed {
-        let mut state = *state;
+        Packed::pack_in_place(&mut { *state }, shape)
+    }
+
+    /// As [`Packed::pack`], without a copy: writing goes over the fields as reading does, and leaves them as they are.
+    #[inline]
+    pub(crate) fn pack_in_place(state: &mut State, shape: Shape) -> Packed {
         let mut writer = ArrayWriter::new();
         // Only what the world uses is kept, so that small worlds have room for what large ones have none for.
         writer.small(&mut (shape.tasks as u8), 2);
         writer.small(&mut (shape.runs as u8), 2);
         writer.small(&mut (shape.parts as u8), 3);
-        code(&mut state, shape, &mut writer);
+        code(state, shape, &mut writer);
         Packed(writer.words)
     }
 

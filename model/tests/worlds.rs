@@ -7,7 +7,9 @@ use leaseproof_model::check::{
 };
 use leaseproof_model::describe::describe;
 use leaseproof_model::free::LeaseModel;
-use leaseproof_model::graph::{Counterexample, Limits, Outcome, Trigger, check_lasso, check_trace, explore};
+use leaseproof_model::graph::{
+    Counterexample, Fair, Limits, Outcome, Trigger, check_lasso, check_trace, explore, explore_states,
+};
 use leaseproof_model::packed::Packed;
 use leaseproof_model::properties;
 use leaseproof_model::world::{Faults, World, WorldError};
@@ -94,6 +96,37 @@ fn stateright_finds_what_a_missing_guard_breaks() {
     for guard in Guard::ALL.into_iter().filter(|guard| protects(*guard) != Property::EventuallyResolved) {
         let found = LeaseModel::new(ablation_world(guard).unwrap()).checker().spawn_bfs().join().discoveries();
         assert!(found.contains_key(protects(guard).name()), "without {guard}: {:?}", found.keys());
+    }
+}
+
+/// The search takes all steps of a state at once, unpacked; traces and stateright take them one by one. Both are one model.
+#[test]
+fn steps_taken_at_once_are_the_steps_taken_one_by_one() {
+    let none = Instruments::NONE;
+    let worlds = [
+        World::lease(1, 1).unwrap().errors().bad_input().hangs().reruns(1),
+        World::lease(2, 1).unwrap().errors(),
+        World::lease(1, 2).unwrap().effect(none, OnUnknown::Escalate).errors().reruns(1),
+        World::lease(1, 1).unwrap().effect(none, OnUnknown::Escalate).parts(2),
+    ];
+    for world in worlds {
+        let model = LeaseModel::new(world);
+        let graph = explore_states(&model, Limits::default()).unwrap();
+        let (mut scratch, mut steps) = (Vec::new(), 0);
+        for state in graph.states() {
+            assert_eq!(Packed::pack(&state.unpack(), model.world.setup.shape), *state);
+            let mut at_once = Vec::new();
+            model.successors(state, &mut scratch, |class, after| at_once.push((class, after)));
+            let mut actions = Vec::new();
+            model.actions(state, &mut actions);
+            let one_by_one: Vec<_> = actions
+                .into_iter()
+                .map(|action| (model.fair_class(state, &action), model.next_state(state, action).unwrap()))
+                .collect();
+            assert_eq!(at_once, one_by_one, "{}", model.world.name);
+            steps += at_once.len();
+        }
+        assert!(scratch.is_empty() && steps > graph.states().len(), "{}", model.world.name);
     }
 }
 

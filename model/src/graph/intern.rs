@@ -98,9 +98,11 @@ impl<S: Eq + Hash> Interner<S> {
     /// must go through [`Interner::intern`], in order.
     pub(super) fn look_up(&self, successors: &[Successor<S>], known: &mut Vec<StateId>) {
         known.clear();
-        known.extend(successors.iter().map(|successor| {
-            Self::candidate(self.slots[self.home(successor.hash)], successor.hash).unwrap_or(NONE)
-        }));
+        known.extend(
+            successors.iter().map(|successor| {
+                Self::candidate(self.slots[self.home(successor.hash)], successor.hash).unwrap_or(NONE)
+            }),
+        );
         for (known, successor) in known.iter_mut().zip(successors) {
             if self.states.get(*known as usize) != Some(&successor.state) {
                 *known = NONE;

@@ -9,9 +9,9 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use super::Fair;
 use super::batch::{BATCH, Batch};
 use super::explore::{ExploreError, Search};
-use super::Fair;
 
 /// Batches that a thread has before it: one under work, one to go on with.
 const AHEAD: usize = 2;

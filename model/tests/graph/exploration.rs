@@ -2,11 +2,15 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::num::NonZeroUsize;
 
 use crate::oracle::distances;
 use crate::samples::{Dials, Mail, Peterson};
 use crate::table::{Table, any_table};
-use leaseproof_model::graph::{ExploreError, Fair, Limits, check_trace, explore};
+use leaseproof_model::graph::{
+    CheckError, Edge, ExploreError, Fair, Graph, Limits, Stats, Trigger, check_trace, explore, explore_on,
+    explore_states,
+};
 use proptest::prelude::*;
 use stateright::{Checker, Model, Property};
 
@@ -118,6 +122,124 @@ fn two_searches_number_the_states_alike() {
     let first = explore(&Mail, Limits::default()).unwrap();
     let second = explore(&Mail, Limits::default()).unwrap();
     assert_eq!(first.states(), second.states());
+}
+
+/// Wide enough that other threads get batches to do, with what the small models lack: classes, self-loops, exits.
+struct Wide;
+
+const SIDE: u32 = 40;
+
+impl Model for Wide {
+    type State = (u32, u32, u32);
+    type Action = u8;
+    fn init_states(&self) -> Vec<Self::State> {
+        vec![(0, 0, 0), (7, 3, 1)]
+    }
+    fn actions(&self, _: &Self::State, actions: &mut Vec<u8>) {
+        actions.extend(0..5);
+    }
+    fn next_state(&self, &(a, b, c): &Self::State, action: u8) -> Option<Self::State> {
+        Some(match action {
+            0 => ((a + 1) % SIDE, b, c),
+            1 => (a, (b + 1) % SIDE, c),
+            2 => (a, b, c + 1),
+            3 => (b, a, c),
+            _ => return (a % 2 == 0).then_some((a, b, c)),
+        })
+    }
+    fn within_boundary(&self, &(_, _, c): &Self::State) -> bool {
+        c < SIDE
+    }
+}
+
+impl Fair for Wide {
+    fn fair_class(&self, _: &Self::State, &action: &u8) -> Option<u8> {
+        (action < 3).then_some(action)
+    }
+}
+
+/// Everything that an answer can depend on. Seconds and memory may differ.
+fn told<M: Fair>(graph: &Graph<'_, M>) -> impl PartialEq + Debug + use<M>
+where
+    M::State: Debug,
+{
+    let rows: Vec<(Vec<Edge>, u64, usize)> = graph
+        .ids()
+        .map(|id| (graph.edges_of(id).collect(), graph.enabled(id), graph.trace_to(id).map_or(0, |run| run.len())))
+        .collect();
+    let stats = Stats { seconds: 0.0, memory_bytes: 0, ..graph.stats() };
+    let depths: Vec<usize> = graph.ids().map(|id| graph.depth_of(id)).collect();
+    (graph.states().to_vec(), rows, depths, stats)
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    // Not a multiple of anything; and one that cuts the search in the middle.
+    for max_states in [usize::MAX, 9_999] {
+        let limits = Limits { max_states };
+        let one = explore(&Wide, limits).unwrap();
+        assert_eq!(one.stats().cut, max_states == 9_999);
+        assert_eq!(one.stats().states, 64_000.min(max_states));
+        for threads in [1, 2, 3, 8] {
+            let many = explore_on(&Wide, limits, NonZeroUsize::new(threads).unwrap()).unwrap();
+            assert!(told(&many) == told(&one), "{threads} threads, at most {max_states} states");
+        }
+    }
+}
+
+#[test]
+fn threads_refuse_what_one_refuses() {
+    let two = NonZeroUsize::new(2).unwrap();
+    let error = explore_on(&Table::default(), Limits::default(), two).unwrap_err();
+    assert_eq!(error, ExploreError::NoInitialState);
+    let table = Table::new(&[&[(1, Some(63))], &[(0, Some(64))]]);
+    let error = explore_on(&table, Limits::default(), two).unwrap_err();
+    assert_eq!(error, ExploreError::ClassOutOfRange { class: 64 });
+}
+
+/// Panics late, in a state that a batch for another thread is likely to hold.
+struct Fragile;
+
+impl Model for Fragile {
+    type State = (u32, u32, u32);
+    type Action = u8;
+    fn init_states(&self) -> Vec<Self::State> {
+        Wide.init_states()
+    }
+    fn actions(&self, state: &Self::State, actions: &mut Vec<u8>) {
+        assert!(state.2 < SIDE - 5, "this model is broken");
+        Wide.actions(state, actions);
+    }
+    fn next_state(&self, state: &Self::State, action: u8) -> Option<Self::State> {
+        Wide.next_state(state, action)
+    }
+}
+
+impl Fair for Fragile {
+    fn fair_class(&self, state: &Self::State, action: &u8) -> Option<u8> {
+        Wide.fair_class(state, action)
+    }
+}
+
+#[test]
+#[should_panic]
+fn a_model_that_panics_ends_the_search_with_threads() {
+    let _ = explore_on(&Fragile, Limits::default(), NonZeroUsize::new(4).unwrap());
+}
+
+#[test]
+fn states_alone_are_the_same_states_and_prove_no_liveness() {
+    let whole = explore(&Wide, Limits::default()).unwrap();
+    let states = explore_states(&Wide, Limits::default()).unwrap();
+    assert_eq!(states.states(), whole.states());
+    assert_eq!(states.stats().edges, whole.stats().edges);
+    assert!(states.stats().memory_bytes < whole.stats().memory_bytes);
+    let broken = |&(a, b, c): &(u32, u32, u32)| (a, b, c) != (20, 19, 18);
+    let short = states.check_always("", broken).unwrap().outcome;
+    assert_eq!(short, whole.check_always("", broken).unwrap().outcome);
+    assert!(short.counterexample().is_some());
+    let asked = states.check_leads_to("", Trigger::Start, |_| true);
+    assert_eq!(asked.unwrap_err(), CheckError::NoEdges);
 }
 
 /// All states hash alike: only an exact comparison tells them apart.
