@@ -47,6 +47,10 @@ impl Fair for From {
     fn fair_class(&self, state: &Packed, action: &Action) -> Option<u8> {
         self.model.fair_class(state, action)
     }
+
+    fn successors(&self, state: &Packed, scratch: &mut Vec<Action>, each: impl FnMut(Option<u8>, Packed)) {
+        self.model.successors(state, scratch, each);
+    }
 }
 
 /// A shortest run against a strategy.
