@@ -1,8 +1,8 @@
 //! What a handler is given: its task, and the one way to the outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leaseproof_rules::{EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, effect_step};
@@ -84,6 +84,8 @@ pub(crate) struct Run {
     pub(crate) owner: String,
     pub(crate) lease: Lease,
     pub(crate) journal: Mutex<Journal>,
+    /// The effects that this run has been about to call, and of which nothing is known since.
+    pub(crate) open: Mutex<BTreeSet<String>>,
 }
 
 impl Run {
@@ -97,6 +99,15 @@ impl Run {
         let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         let open = journal.iter().filter(|(_, (entry, ..))| *entry == Entry::Intent);
         open.map(|(key, (_, rule, _))| (key.clone(), *rule)).collect()
+    }
+
+    /// An effect that this run has been about to call and whose outcome it does not know.
+    pub(crate) fn open(&self) -> Option<String> {
+        self.opened().first().cloned()
+    }
+
+    fn opened(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, key: &str, entry: Entry, rule: EffectRule, outcome: Option<String>) {
@@ -183,6 +194,7 @@ impl Ctx {
         if run.store.guards().has(Guard::IntentBeforeCall) {
             run.journalled(|| run.store.intent(run.fenced(None), key, rule)).await?;
             run.note(key, Entry::Intent, rule, None);
+            run.opened().insert(key.to_owned());
             // The intent may have waited for a lock, past the end of the lease.
             run.may_act()?;
         }
@@ -194,6 +206,8 @@ impl Ctx {
                 return Err(TaskError::OutcomeUnknown { key: key.to_owned(), why: why.clone() });
             }
         };
+        // It is known here, journalled or not.
+        run.opened().remove(key);
         let learnt = Learnt { key, state, rule };
         run.journalled(|| run.store.outcome(run.fenced(None), learnt, outcome.as_deref())).await?;
         run.note(key, state, rule, outcome);

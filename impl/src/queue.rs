@@ -45,7 +45,9 @@ impl Queue {
         Queue { store: Store::on_postgres(pool) }
     }
 
-    /// Sets how long a statement may take before its outcome counts as unknown (default 5 s).
+    /// Sets how long a statement may take, on this process's clock, before its outcome counts as unknown (default 5 s).
+    /// The server gives up a statement after as long (PostgreSQL's `statement_timeout`, unless the URL or the pool sets its
+    /// own), SQLite waits four fifths of it for a lock. To be set before the queue is used: it begins with new connections.
     pub fn deadline(mut self, deadline: Duration) -> Queue {
         self.store.set_deadline(deadline);
         self

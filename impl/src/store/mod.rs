@@ -35,8 +35,8 @@ use sql::Texts;
 /// How long a statement may take before its outcome counts as unknown.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How many leases one heartbeat statement renews at most.
-const HEARTBEAT_BATCH: usize = 500;
+/// Leases that one statement renews.
+pub(crate) const HEARTBEAT_BATCH: usize = 500;
 
 /// A database, and the statements the queue makes on it.
 #[derive(Clone)]
@@ -45,6 +45,8 @@ pub struct Store {
     texts: Arc<Texts>,
     guards: Guards,
     deadline: Duration,
+    /// The database's own time-outs follow the deadline.
+    own_timeouts: bool,
 }
 
 /// Which task a write is for, the epoch its writer presents, and what the execution record is to say.
@@ -108,10 +110,6 @@ impl Store {
     /// How long a statement may take before its outcome counts as unknown.
     pub fn deadline(&self) -> Duration {
         self.deadline
-    }
-
-    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
-        self.deadline = deadline;
     }
 
     async fn run(&self, verb: &'static str, sql: &Arc<str>, params: Vec<Param>) -> Result<Vec<Row>, Error> {

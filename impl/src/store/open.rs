@@ -17,6 +17,8 @@ use crate::Error;
 /// Connections of a process, besides the one of its heartbeat.
 const CONNECTIONS: u32 = 8;
 
+const STATEMENT_TIMEOUT: &str = "statement_timeout";
+
 /// A connection that was idle for longer is tried before it is used.
 const TRY_AFTER_IDLE: Duration = Duration::from_secs(10);
 
@@ -46,9 +48,9 @@ impl Store {
         }
     }
 
-    /// A store on a PostgreSQL pool made elsewhere.
+    /// A store on a PostgreSQL pool made elsewhere, whose time-outs are its maker's.
     pub fn on_postgres(pool: PgPool) -> Store {
-        Store::new(Connections::Postgres(pool))
+        Store::new(Connections::Postgres(pool), false)
     }
 
     /// A store on connections of these options. Makes no connection yet.
@@ -56,11 +58,11 @@ impl Store {
         if options.get_application_name().is_none() {
             options = options.application_name("leaseproof");
         }
-        // A statement that its client has given up must not be applied hours later, when a lock frees.
-        if !options.get_options().is_some_and(|set| set.contains("statement_timeout")) {
-            options = options.options([("statement_timeout", DEFAULT_DEADLINE.as_millis().to_string())]);
+        let ours = !options.get_options().is_some_and(|set| set.contains(STATEMENT_TIMEOUT));
+        if ours {
+            options = with_statement_timeout(options, DEFAULT_DEADLINE);
         }
-        Store::on_postgres(pool_options(CONNECTIONS).connect_lazy_with(options))
+        Store::new(Connections::Postgres(pool_options(CONNECTIONS).connect_lazy_with(options)), ours)
     }
 
     fn on_sqlite(options: SqliteConnectOptions, connections: u32) -> Store {
@@ -68,14 +70,33 @@ impl Store {
             .create_if_missing(false)
             // NORMAL may lose the last commits at a power failure, and with them epochs that were handed out already.
             .synchronous(SqliteSynchronous::Full)
-            // Shorter than the deadline, so that a lock not had in time is known not to have been applied.
-            .busy_timeout(DEFAULT_DEADLINE.mul_f64(0.8));
-        Store::new(Connections::Sqlite(pool_options(connections).connect_lazy_with(options)))
+            .busy_timeout(busy_timeout(DEFAULT_DEADLINE));
+        Store::new(Connections::Sqlite(pool_options(connections).connect_lazy_with(options)), true)
     }
 
-    fn new(connections: Connections) -> Store {
+    fn new(connections: Connections, own_timeouts: bool) -> Store {
         let guards = Guards::ALL;
-        Store { texts: texts(&connections, guards), connections, guards, deadline: DEFAULT_DEADLINE }
+        Store { texts: texts(&connections, guards), connections, guards, deadline: DEFAULT_DEADLINE, own_timeouts }
+    }
+
+    /// Gives statements this long, here and, as far as its time-outs are ours, in the database. To be called before the
+    /// first statement: it begins with new connections.
+    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = deadline;
+        if !self.own_timeouts {
+            return;
+        }
+        self.connections = match &self.connections {
+            Connections::Postgres(pool) => {
+                // Of a setting that is given twice the server takes the last.
+                let options = with_statement_timeout(pool.connect_options().as_ref().clone(), deadline);
+                Connections::Postgres(pool_options(CONNECTIONS).connect_lazy_with(options))
+            }
+            Connections::Sqlite(pool) => {
+                let options = pool.connect_options().as_ref().clone().busy_timeout(busy_timeout(deadline));
+                Connections::Sqlite(pool_options(CONNECTIONS).connect_lazy_with(options))
+            }
+        };
     }
 
     /// The same store with some guards removed, to show what they are for.
@@ -106,6 +127,17 @@ impl Store {
             Connections::Sqlite(pool) => pool.close().await,
         }
     }
+}
+
+/// A statement that its client has given up must not be applied hours later, when a lock frees.
+fn with_statement_timeout(options: PgConnectOptions, deadline: Duration) -> PgConnectOptions {
+    // 0 would be: none.
+    options.options([(STATEMENT_TIMEOUT, deadline.as_millis().max(1).to_string())])
+}
+
+/// Shorter than the deadline, so that a lock not had in time is known not to have been applied.
+fn busy_timeout(deadline: Duration) -> Duration {
+    deadline.mul_f64(0.8)
 }
 
 fn texts(connections: &Connections, guards: Guards) -> Arc<Texts> {

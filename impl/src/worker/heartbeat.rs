@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::lease::Leases;
 use crate::Store;
+use crate::store::HEARTBEAT_BATCH;
 
 /// Where a worker's heartbeat runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,16 +19,19 @@ pub enum HeartbeatMode {
 /// Beats until the leases are stopped.
 async fn beat(store: Store, leases: Arc<Leases>) {
     while let Some((due, sent)) = leases.due().await {
-        // A beat may wait for its answer as long as a deadline; a lease can come to its end meanwhile.
-        let answer = tokio::select! {
-            biased;
-            answer = store.heartbeat(&due, store.deadline()) => answer,
-            () = leases.watch_fences() => continue,
-        };
-        match answer {
-            Ok(renewed) => leases.answered(&due, &renewed, sent),
-            // Not renewed as far as we know; the next beat may still be in time.
-            Err(error) => tracing::warn!(leases = due.len(), %error, "heartbeat"),
+        // One statement each: what a later one comes to does not undo what an earlier one has renewed.
+        for batch in due.chunks(HEARTBEAT_BATCH) {
+            // A beat may wait for its answer as long as a deadline; a lease can come to its end meanwhile.
+            let answer = tokio::select! {
+                biased;
+                answer = store.heartbeat(batch, store.deadline()) => answer,
+                () = leases.watch_fences() => break,
+            };
+            match answer {
+                Ok(renewed) => leases.answered(batch, &renewed, sent),
+                // Not renewed as far as we know; the next beat may still be in time.
+                Err(error) => tracing::warn!(leases = batch.len(), %error, "heartbeat"),
+            }
         }
     }
 }

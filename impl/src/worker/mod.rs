@@ -18,7 +18,7 @@ pub(crate) use lease::Lease;
 
 use crate::ctx::{Ctx, TaskError};
 use crate::queries::StatusQueries;
-use crate::store::Registration;
+use crate::store::{Instance, Registration};
 use crate::{Error, Queue, Store};
 use lease::Leases;
 
@@ -33,6 +33,9 @@ pub(crate) struct Shared {
     pub(crate) handlers: Handlers,
     pub(crate) queries: StatusQueries,
 }
+
+/// After so many claims that found too little it looks whether its slot is still its own.
+const SLOT_CHECK: u32 = 10;
 
 /// Most tasks that one worker runs at once.
 pub const MOST_SLOTS: u32 = 10_000;
@@ -251,6 +254,7 @@ impl Worker {
         slots: &Arc<Semaphore>,
         release: &watch::Receiver<bool>,
     ) -> Result<(), Error> {
+        let mut polls = 0;
         loop {
             // All busy: wait for one to come free.
             let free = tokio::select! {
@@ -281,6 +285,7 @@ impl Worker {
                     if full {
                         continue;
                     }
+                    self.check_slot(&mut polls).await?;
                 }
                 Err(error @ (Error::NotMigrated { .. } | Error::NewerSchema { .. })) => return Err(error),
                 // After an unknown outcome tasks may be ours without our knowing; nobody runs them and their leases end.
@@ -290,6 +295,24 @@ impl Worker {
                 biased;
                 () = &mut shutdown => return Ok(()),
                 () = tokio::time::sleep(self.poll) => {}
+            }
+        }
+    }
+}
+
+impl Worker {
+    /// Of a slot that a later start has taken nothing can be claimed any more, which looks like an empty queue.
+    async fn check_slot(&self, polls: &mut u32) -> Result<(), Error> {
+        *polls = (*polls + 1) % SLOT_CHECK;
+        if self.registration.slot_name.is_none() || *polls != 0 {
+            return Ok(());
+        }
+        match self.shared.store.instance(self.boot_id()).await {
+            Ok(Some(Instance { boot_id, superseded_by: Some(by), .. })) => Err(Error::Superseded { boot_id, by }),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                tracing::warn!(%error, "slot");
+                Ok(())
             }
         }
     }

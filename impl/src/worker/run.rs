@@ -1,6 +1,6 @@
 //! One run of one task: from the claim to the report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,6 +34,7 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
         task,
         lease,
         journal: Mutex::new(BTreeMap::new()),
+        open: Mutex::new(BTreeSet::new()),
     });
     let policy = match policy {
         Ok(policy) => policy,
@@ -42,13 +43,16 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
     };
     let Some(handler) = handler(&shared.handlers, &run.task.kind) else {
         let why = format!("no handler for the kind {:?} in this worker", run.task.kind);
-        return failed(&shared, &run, &policy, TaskError::BadInput(why)).await;
+        return failed(&shared, &run, &policy, TaskError::BadInput(why), &mut release).await;
     };
     // A first run has nothing in its journal; only a later one has to look.
     if run.task.epoch > 1 {
         match read_journal(&run).await {
             Ok(()) => {}
-            Err(error) => return failed(&shared, &run, &policy, TaskError::Retryable(error.to_string())).await,
+            Err(error) => {
+                let error = TaskError::Retryable(error.to_string());
+                return failed(&shared, &run, &policy, error, &mut release).await;
+            }
         }
     }
     let ctx = Ctx::new(run.clone());
@@ -57,7 +61,7 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
     let cancelled = tokio::select! {
         biased;
         // A handler that has finished reports, whatever has become of the lease.
-        ended = &mut handle => return report(&shared, &run, &policy, ended).await,
+        ended = &mut handle => return report(&shared, &run, &policy, ended, &mut release).await,
         () = run.lease.lost() => Cancelled::LeaseLost,
         () = told(&mut release) => Cancelled::Shutdown,
     };
@@ -69,7 +73,7 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
             tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run cancelled");
         }
         (Err(error), Cancelled::Shutdown) if error.is_cancelled() => put_back(&run).await,
-        (ended, _) => report(&shared, &run, &policy, ended).await,
+        (ended, _) => report(&shared, &run, &policy, ended, &mut release).await,
     }
 }
 
@@ -79,11 +83,26 @@ enum Cancelled {
     Shutdown,
 }
 
-async fn report(shared: &Shared, run: &Run, policy: &Policy, ended: Result<Result<String, TaskError>, JoinError>) {
+async fn report(
+    shared: &Shared,
+    run: &Run,
+    policy: &Policy,
+    ended: Result<Result<String, TaskError>, JoinError>,
+    release: &mut watch::Receiver<bool>,
+) {
     match ended {
-        Ok(Ok(result)) => complete(run, policy, &result).await,
-        Ok(Err(error)) => failed(shared, run, policy, error).await,
-        Err(error) => failed(shared, run, policy, TaskError::Retryable(format!("handler died: {error}"))).await,
+        Ok(Ok(result)) => match run.open() {
+            None => complete(run, policy, &result).await,
+            // The handler has dropped the call, or what it was told of it: SUCCESS would claim what nobody knows.
+            Some(key) => {
+                let why = "the handler ended without knowing".to_owned();
+                failed(shared, run, policy, TaskError::OutcomeUnknown { key, why }, release).await;
+            }
+        },
+        Ok(Err(error)) => failed(shared, run, policy, error, release).await,
+        Err(error) => {
+            failed(shared, run, policy, TaskError::Retryable(format!("handler died: {error}")), release).await;
+        }
     }
 }
 
@@ -140,7 +159,7 @@ async fn complete(run: &Run, policy: &Policy, result: &str) {
 }
 
 /// The run has failed: decides what follows, as the sweeper would.
-async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
+async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError, release: &mut watch::Receiver<bool>) {
     let retryable = match &error {
         TaskError::LeaseLost => {
             tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run stopped");
@@ -180,7 +199,12 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
                 if !run.lease.may_act() {
                     return;
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::select! {
+                    biased;
+                    // A shutdown does not wait for a third party: the lease ends, and the sweeper asks.
+                    () = told(release) => return,
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
                 answer = None;
             }
             Decision::Requeue { delay_ms, learnt } => {

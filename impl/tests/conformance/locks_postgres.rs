@@ -125,6 +125,22 @@ pub async fn a_statement_that_the_server_gave_up_was_not_applied(db: &Db) {
     assert!(matches!(store.complete(by(id, 1), "1").await.unwrap(), Judgement::Applied { .. }));
 }
 
+/// The deadline is the server's too, whichever of the two sees it pass first.
+pub async fn a_statement_does_not_outlive_its_caller_s_deadline(db: &Db) {
+    let queue = db.queue().await.deadline(Duration::from_millis(300));
+    let store = queue.store();
+    let id = enqueue(store).await;
+    claim_one(store, "worker").await;
+    let mut other = locked(db, id).await;
+    let error = store.complete(by(id, 1), "1").await.unwrap_err();
+    assert!(error.is_transient(), "{error:?}");
+    let began = Instant::now();
+    waiting_for_a_lock(db, 0).await;
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    other.execute("ROLLBACK").await;
+    assert_eq!(store.look(id).await.unwrap().status, Status::Running);
+}
+
 pub async fn a_connection_that_the_server_ends_leaves_the_outcome_unknown(db: &Db) {
     let (id, store, pool) = claimed(db, Duration::from_secs(30)).await;
     let backend = pid(&pool).await;

@@ -107,7 +107,7 @@ cases! {
     only_sqlite, crate::common::Kind::Sqlite,
     locks_sqlite::a_writer_behind_another_gives_up_in_time_and_was_not_applied,
     locks_sqlite::a_reader_does_not_wait_for_a_writer,
-    locks_sqlite::a_deadline_shorter_than_the_wait_for_the_lock_leaves_the_outcome_unknown,
+    locks_sqlite::a_shorter_deadline_shortens_the_wait_for_the_lock,
 }
 
 cases! {
@@ -118,6 +118,7 @@ cases! {
     locks_postgres::a_connection_with_an_unread_answer_is_not_used_again,
     locks_postgres::a_cancelled_caller_leaves_no_connection_to_the_next,
     locks_postgres::a_statement_that_the_server_gave_up_was_not_applied,
+    locks_postgres::a_statement_does_not_outlive_its_caller_s_deadline,
     locks_postgres::a_connection_that_the_server_ends_leaves_the_outcome_unknown,
     locks_postgres::a_writer_that_waited_past_the_end_of_its_lease_is_refused,
     locks_postgres::behind_a_lock_that_changed_nothing_the_clock_is_that_of_the_start_and_the_reading_protects,

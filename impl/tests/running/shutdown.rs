@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leaseproof_queue::rules::{Entry, Policy, Reason, Status};
+use leaseproof_queue::rules::{Entry, OnUnknown, Policy, Reason, Status};
 use leaseproof_queue::{CallError, Sweeper};
 use tokio::sync::oneshot;
 
 use crate::common::Db;
 use crate::support::{
-    A_WHILE, Ends, NO_INSTRUMENT, at_once, gate, put, short_lease, start, sweeping, until_status, verbs, within, worker,
+    A_WHILE, Ends, NO_INSTRUMENT, at_once, gate, put, rule, short_lease, start, sweeping, until_status, verbs, within,
+    worker,
 };
+use crate::third_party::{ThirdParty, no_answer};
 
 pub async fn within_the_grace_a_handler_finishes_and_its_lease_is_renewed(db: &Db) {
     let queue = db.queue().await;
@@ -151,4 +153,22 @@ pub async fn a_task_with_an_unknown_effect_is_left_to_the_sweeper(db: &Db) {
     Sweeper::new(queue.clone(), Duration::from_secs(1)).sweep_once().await.unwrap();
     let shown = queue.show(id).await.unwrap();
     assert_eq!((shown.task.status, shown.task.reason), (Status::WaitManual, Some(Reason::OutcomeUnknown)));
+}
+
+/// It is asked again and again, but not by a worker that is to end: the lease ends, and the sweeper asks.
+pub async fn a_third_party_that_does_not_answer_does_not_hold_up_a_shutdown(db: &Db) {
+    let queue = db.queue().await;
+    let id = put(&queue, at_once()).await;
+    let third = ThirdParty::bringing([no_answer()]);
+    let charging = third.charging(db, rule(false, true, false, OnUnknown::Escalate), |_| Ok(())).await;
+    let worker = start(charging.queries(third.queries()).grace(Duration::from_millis(50)));
+    let asked = async {
+        while third.questions().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within(asked).await;
+    worker.stop().await;
+    let shown = queue.show(id).await.unwrap();
+    assert_eq!((shown.task.status, verbs(&shown)), (Status::Running, vec!["enqueue", "claim", "intent"]));
 }

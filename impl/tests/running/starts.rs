@@ -103,7 +103,8 @@ pub async fn what_the_earlier_start_of_a_slot_had_comes_back_at_once(db: &Db) {
     assert_eq!(queue.show(second).await.unwrap().task.owner.as_ref(), Some(&new.boot_id));
 
     old_keeper.open();
-    old.stop().await;
+    let error = within(old.ended()).await.unwrap().unwrap_err();
+    assert!(matches!(&error, Error::Superseded { by, .. } if *by == new.boot_id), "{error:?}");
     for id in [id, second] {
         new_keeper.open();
         until_status(&queue, id, Status::Success).await;
@@ -143,6 +144,18 @@ pub async fn a_start_in_another_slot_takes_nothing(db: &Db) {
     assert_eq!((verbs(&shown).len(), shown.task.result.as_deref()), (3, Some("\"first\"")));
     first.stop().await;
     second.stop().await;
+}
+
+/// To it the queue looks empty for ever.
+pub async fn a_worker_whose_slot_is_taken_ends_and_names_the_later_start(db: &Db) {
+    let queue = db.queue().await;
+    let id = put(&queue, at_once()).await;
+    let old = start(worker(db, async |_| Ok("1".into())).await.slot_name("worker-3"));
+    until_status(&queue, id, Status::Success).await;
+    let new = start(worker(db, async |_| Ok("2".into())).await.slot_name("worker-3"));
+    let error = within(old.ended()).await.unwrap().unwrap_err();
+    assert!(matches!(&error, Error::Superseded { by, .. } if *by == new.boot_id), "{error:?}");
+    new.stop().await;
 }
 
 /// Needs no server: nobody listens on that port.

@@ -1,7 +1,10 @@
 //! The owner itself does not know what became of its call (E-B, E-C).
 
+use std::sync::Arc;
+
 use leaseproof_queue::rules::{Answer, EffectRule, Entry, OnUnknown, Reason, Status};
 use leaseproof_queue::{Shown, StatusQueries, TaskError};
+use tokio::sync::Notify;
 
 use crate::common::Db;
 use crate::support::{NO_INSTRUMENT, at_once, put, rule, short_lease, start, until, until_status, verbs, worker};
@@ -185,4 +188,30 @@ pub async fn what_was_learnt_is_kept_when_the_task_ends_all_the_same(db: &Db) {
     assert_eq!(shown.task.reason, Some(Reason::AttemptsExhausted));
     assert_eq!(shown.effects[0].state, Entry::Done);
     worker.stop().await;
+}
+
+/// Neither a handler that makes nothing of what it is told nor one that drops its call comes to SUCCESS.
+pub async fn there_is_no_success_over_an_unknown_outcome(db: &Db) {
+    let queue = db.queue().await;
+    for drops in [false, true] {
+        let id = put(&queue, at_once()).await;
+        let handler = move |ctx: leaseproof_queue::Ctx| async move {
+            let called = Arc::new(Notify::new());
+            let calling = called.clone();
+            let call = async move |_| {
+                calling.notify_one();
+                if drops { std::future::pending().await } else { no_answer() }
+            };
+            tokio::select! {
+                told = ctx.effect("charge", NO_INSTRUMENT, call) => assert!(told.is_err() && !drops),
+                () = called.notified(), if drops => {}
+            }
+            Ok("1".into())
+        };
+        let worker = start(worker(db, handler).await);
+        let shown = until_status(&queue, id, Status::WaitManual).await;
+        outcome_unknown(&shown);
+        assert_eq!(verbs(&shown), ["enqueue", "claim", "intent", "give_up"]);
+        worker.stop().await;
+    }
 }
