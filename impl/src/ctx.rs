@@ -5,10 +5,9 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leaseproof_rules::{EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, effect_step};
+use leaseproof_rules::{EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, effect_step, idempotency_key};
 use serde::de::DeserializeOwned;
 
-use crate::queries::idempotency_key;
 use crate::store::{Fenced, Learnt};
 use crate::task::{Claimed, supported};
 use crate::worker::Lease;
@@ -198,7 +197,8 @@ impl Ctx {
             // The intent may have waited for a lock, past the end of the lease.
             run.may_act()?;
         }
-        let made = call(Call { idempotency_key: idempotency_key(run.task.id, key), token: run.task.epoch }).await;
+        let (token, guards) = (run.task.epoch, run.store.guards());
+        let made = call(Call { idempotency_key: idempotency_key(run.task.id, key, token, guards), token }).await;
         let (state, outcome) = match &made {
             Ok(outcome) => (Entry::Done, Some(outcome.clone())),
             Err(CallError::NotDone(_)) => (Entry::NotDone, None),

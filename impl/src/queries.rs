@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaseproof_rules::{Answer, EffectRule, Entry, Epoch, Unknown, settle};
+use leaseproof_rules::{Answer, EffectRule, Entry, Epoch, Guards, Unknown, idempotency_key, query_token, settle};
 
 /// What a third party is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,6 +20,18 @@ pub struct Question {
     /// An execution token newer than the call's. A third party that checks tokens (E6) refuses the call from then on,
     /// which is what makes "not done" final.
     pub token: Epoch,
+}
+
+impl Question {
+    /// The question about the call that the run with this epoch may have made.
+    pub(crate) fn about(task_id: i64, effect_key: &str, epoch: Epoch, guards: Guards) -> Question {
+        Question {
+            task_id,
+            effect_key: effect_key.to_owned(),
+            idempotency_key: idempotency_key(task_id, effect_key, epoch, guards),
+            token: query_token(epoch, guards),
+        }
+    }
 }
 
 type Asking = Pin<Box<dyn Future<Output = Answer> + Send>>;
@@ -71,9 +83,4 @@ impl StatusQueries {
         };
         tokio::time::timeout(limit, ask(question)).await.unwrap_or(Answer::Unavailable)
     }
-}
-
-/// The idempotency key of an effect: the same in every run of the task (E1).
-pub(crate) fn idempotency_key(task_id: i64, effect_key: &str) -> String {
-    format!("{task_id}/{effect_key}")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaseproof_rules::{Decision, Judgement, Observation, Reason, UnknownEffect, decide_under};
 
-use crate::queries::{Question, StatusQueries, idempotency_key};
+use crate::queries::{Question, StatusQueries};
 use crate::store::{Fenced, Learnt, LostTask};
 use crate::{Error, Queue, Store};
 
@@ -136,12 +136,7 @@ impl Sweeper {
                 Decision::Wait => return Ok(Settled::Waits),
                 Decision::Ask => {
                     let Some(effect) = &next else { return Ok(Settled::Waits) };
-                    let question = Question {
-                        task_id: task.id,
-                        effect_key: effect.key.clone(),
-                        idempotency_key: idempotency_key(task.id, &effect.key),
-                        token: task.epoch + 1,
-                    };
+                    let question = Question::about(task.id, &effect.key, task.epoch, store.guards());
                     answer = Some(self.queries.ask(&task.kind, question, store.deadline()).await);
                 }
                 Decision::Requeue { delay_ms, learnt } => {

@@ -117,6 +117,18 @@ pub(crate) trait Field: Copy {
     fn from_bits(bits: u32) -> Self;
 }
 
+impl Field for Option<bool> {
+    const WIDTH: u32 = 2;
+    #[inline]
+    fn to_bits(self) -> u32 {
+        self.map_or(0, |value| 1 + u32::from(value))
+    }
+    #[inline]
+    fn from_bits(bits: u32) -> Option<bool> {
+        [None, Some(false), Some(true)][bits as usize]
+    }
+}
+
 impl Field for bool {
     const WIDTH: u32 = 1;
     #[inline]

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use leaseproof_rules::{Guard, Guards, Instruments, Kind, OnUnknown, Property};
+use leaseproof_rules::{Guard, Kind, Property};
 
 use crate::describe::describe;
 use crate::evidence::{Readable, evidence, lines};
@@ -14,6 +14,7 @@ use crate::packed::Packed;
 use crate::properties;
 use crate::witness;
 use crate::world::{World, WorldError};
+pub use crate::worlds::{ablation_world, default_worlds, protects};
 
 /// Why a check could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -119,76 +120,6 @@ impl Default for Selection {
     /// The whole design, up to 20 million states a world.
     fn default() -> Selection {
         Selection { without: None, property: None, max_states: 20_000_000 }
-    }
-}
-
-/// The worlds in which the design is checked by default.
-///
-/// # Errors
-/// None in a released build: a test builds them all.
-pub fn default_worlds() -> Result<Vec<World>, WorldError> {
-    let none = Instruments::default();
-    let key = Instruments { idempotency_key: true, ..none };
-    let query = Instruments { status_query: true, ..none };
-    let both = Instruments { execution_token: true, ..query };
-    let steps = |instruments| Instruments { checkpoints: true, ..instruments };
-    Ok(vec![
-        World::lease(1, 3)?.errors().hangs(),
-        World::lease(1, 3)?.errors().reruns(1),
-        World::lease(1, 2)?.errors().hangs().reruns(1),
-        World::lease(1, 2)?.errors().bad_input().fail_when_exhausted(),
-        World::lease(2, 2)?.errors(),
-        World::lease(1, 2)?.effect(none, OnUnknown::Escalate).errors().reruns(1),
-        World::lease(1, 3)?.effect(none, OnUnknown::Escalate).errors(),
-        World::lease(2, 2)?.effect(none, OnUnknown::Escalate),
-        World::lease(1, 2)?.effect(none, OnUnknown::Skip).errors(),
-        World::lease(1, 2)?.effect(none, OnUnknown::Repeat).errors(),
-        World::lease(1, 2)?.effect(key, OnUnknown::Escalate).errors(),
-        World::lease(1, 2)?.effect(query, OnUnknown::Escalate).errors(),
-        World::lease(1, 2)?.effect(query, OnUnknown::Skip).errors(),
-        World::lease(1, 2)?.effect(both, OnUnknown::Escalate).errors(),
-        World::lease(1, 3)?.effect(both, OnUnknown::Escalate),
-        World::lease(1, 2)?.effect(none, OnUnknown::Escalate).parts(3).errors(),
-        World::lease(1, 2)?.effect(none, OnUnknown::Escalate).parts(2).reruns(1),
-        World::lease(1, 2)?.effect(key, OnUnknown::Escalate).parts(3).errors(),
-        World::lease(1, 2)?.effect(query, OnUnknown::Escalate).parts(3),
-        World::lease(1, 2)?.effect(both, OnUnknown::Escalate).parts(3).errors(),
-        World::lease(1, 2)?.effect(both, OnUnknown::Skip).parts(3),
-        World::lease(1, 2)?.effect(steps(none), OnUnknown::Escalate).parts(3).errors(),
-        World::lease(1, 2)?.effect(steps(none), OnUnknown::Escalate).parts(2).reruns(1),
-        World::lease(1, 2)?.effect(steps(none), OnUnknown::Skip).parts(3),
-        World::lease(1, 2)?.effect(steps(key), OnUnknown::Escalate).parts(3).errors(),
-        World::lease(1, 2)?.effect(steps(both), OnUnknown::Escalate).parts(3).errors(),
-        World::lease(1, 2)?.effect(steps(both), OnUnknown::Escalate).parts(3).errors().partial_to_a_person(),
-        World::lease(2, 2)?.outbox(none, OnUnknown::Escalate),
-        World::lease(2, 2)?.outbox(key, OnUnknown::Escalate),
-        World::lease(2, 1)?.outbox(both, OnUnknown::Escalate).errors(),
-        World::lease(2, 1)?.outbox(none, OnUnknown::Repeat).errors(),
-    ])
-}
-
-/// The small world in which a guard is missed.
-///
-/// # Errors
-/// None in a released build: a test builds them all.
-pub fn ablation_world(guard: Guard) -> Result<World, WorldError> {
-    let world = match guard {
-        Guard::FenceComplete | Guard::FenceHeartbeat | Guard::CasAtClaim => World::lease(1, 2)?,
-        Guard::BumpOnDecision => World::lease(1, 2)?.reruns(1),
-        Guard::IntentBeforeCall => World::lease(1, 2)?.effect(Instruments::default(), OnUnknown::Escalate),
-        Guard::OverrunRule => World::lease(1, 1)?.hangs(),
-    };
-    Ok(world.guards(Guards::without(guard)))
-}
-
-/// The property that a guard protects: what must fail without it.
-pub const fn protects(guard: Guard) -> Property {
-    match guard {
-        Guard::FenceComplete | Guard::FenceHeartbeat => Property::StaleWriteChangesNothing,
-        Guard::CasAtClaim => Property::OneCurrentOwner,
-        Guard::BumpOnDecision => Property::DecisionStands,
-        Guard::IntentBeforeCall => Property::EffectAtMostOnce,
-        Guard::OverrunRule => Property::EventuallyResolved,
     }
 }
 

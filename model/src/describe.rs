@@ -6,6 +6,9 @@ use crate::executor::Turn;
 use crate::free::{Action, Fate, LeaseModel};
 use crate::state::State;
 
+/// The persons at the desk, as they are called.
+pub(crate) const PERSONS: [&str; crate::state::MAX_PERSONS] = ["person", "second person"];
+
 pub(crate) fn fate_text(fate: Fate) -> &'static str {
     match fate {
         Fate::Fine => "",
@@ -61,8 +64,15 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
             format!("sweeper: asks the third party about t{}{}", task + 1, fate_text(fate))
         }
         Action::SweeperWrites { task, fate } => format!("sweeper: {} t{}{}", verb(), task + 1, fate_text(fate)),
-        Action::Open { task } => format!("person: opens t{}", task + 1),
-        Action::Decide { act } => format!("person: {} t{}", act.write().0.name(), before.desk.task + 1),
+        Action::Open { by, task } => format!("{}: opens t{}", PERSONS[usize::from(by)], task + 1),
+        Action::FindOut { by } => {
+            let by = usize::from(by);
+            format!("{}: finds out about the call of t{}", PERSONS[by], before.desks[by].task + 1)
+        }
+        Action::Decide { by, act } => {
+            let by = usize::from(by);
+            format!("{}: {} t{}", PERSONS[by], act.write().0.name(), before.desks[by].task + 1)
+        }
         Action::Calm => "world: no more faults".to_owned(),
     }
 }

@@ -73,9 +73,10 @@ pub fn look(state: &mut State, slot: usize, task: usize) {
 }
 
 /// Whether a reader sees this task as one to claim.
-pub fn is_candidate(state: &State, task: usize) -> bool {
+pub fn is_candidate(setup: &Setup, state: &State, task: usize) -> bool {
     let task = &state.tasks[task];
-    task.status.is_claimable() && task.due
+    let is_open = task.status == Status::WaitManual && !setup.guards.has(Guard::ManualIsClosed);
+    (task.status.is_claimable() || is_open) && task.due
 }
 
 /// What the run in this slot does next.

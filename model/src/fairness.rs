@@ -1,5 +1,7 @@
 //! What must happen some day in the free worlds.
 
+use leaseproof_rules::Guard;
+
 use crate::free::{Action, Fate, LeaseModel};
 use crate::graph::Fair;
 use crate::packed::Packed;
@@ -10,6 +12,14 @@ const CLASSES_PER_RUN: u8 = 8;
 const TASK_CLASSES: u8 = CLASSES_PER_RUN * crate::world::FREE_RUNS as u8;
 const CLASSES_PER_TASK: u8 = 8;
 const CALM_CLASS: u8 = TASK_CLASSES + CLASSES_PER_TASK * crate::world::FREE_TASKS as u8;
+
+impl LeaseModel {
+    /// Whether a lease that nobody renews ends some day. One that a worker's clock has dated does not: the clock may be
+    /// ahead by years.
+    fn leases_end(&self) -> bool {
+        self.world.setup.guards.has(Guard::DatabaseClock) || !self.world.faults.wrong_clocks
+    }
+}
 
 impl Fair for LeaseModel {
     fn fair_class(&self, state: &Packed, action: &Action) -> Option<u8> {
@@ -43,7 +53,7 @@ impl LeaseModel {
             Action::Deadline { run } => of_run(run, 4),
             Action::Query { run, fate: Fate::Fine } => of_run(run, 5),
             Action::Heartbeat { run } => of_run(run, 6),
-            Action::Expire { task } if !state.is_renewed(task.into()) => of_task(task, 0),
+            Action::Expire { task } if self.leases_end() && !state.is_renewed(task.into()) => of_task(task, 0),
             Action::Overrun { task } => of_task(task, 1),
             Action::Deliver { task, lost: false, .. } => of_task(task, 2),
             Action::Sweep { task } => of_task(task, 3),
@@ -62,6 +72,7 @@ impl LeaseModel {
             | Action::SweeperAsks { .. }
             | Action::SweeperWrites { .. }
             | Action::Open { .. }
+            | Action::FindOut { .. }
             | Action::Decide { .. } => None,
         }
     }

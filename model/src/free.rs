@@ -72,9 +72,11 @@ pub enum Action {
     /// The sweeper writes what follows from what it read. A lost request and a dead sweeper look alike.
     SweeperWrites { task: u8, fate: Fate },
     /// A person opens a task.
-    Open { task: u8 },
-    /// A person decides.
-    Decide { act: Act },
+    Open { by: u8, task: u8 },
+    /// A person finds out whether the call of the task has happened.
+    FindOut { by: u8 },
+    /// A person decides, on what was read and found out.
+    Decide { by: u8, act: Act },
     /// Faults come to an end.
     Calm,
 }
@@ -103,6 +105,10 @@ impl LeaseModel {
 
     /// Every step that may be taken.
     pub(crate) fn actions_of(&self, state: &State, out: &mut Vec<Action>) {
+        // What comes after a broken property says nothing; and without a bound it may come for ever.
+        if state.bad != 0 {
+            return;
+        }
         for slot in 0..self.world.setup.shape.runs {
             self.executor_steps(state, slot, out);
         }
@@ -121,7 +127,7 @@ impl LeaseModel {
         let phase = state.runs[slot].phase;
         match executor::next(setup, state, slot) {
             Next::Wait if phase == Phase::Idle => {
-                let candidates = (0..setup.shape.tasks).filter(|&task| executor::is_candidate(state, task));
+                let candidates = (0..setup.shape.tasks).filter(|&task| executor::is_candidate(setup, state, task));
                 out.extend(candidates.map(|task| Action::Look { run, task: task as u8 }));
             }
             Next::Wait if phase == Phase::Waiting => out.push(Action::Deadline { run }),
@@ -200,18 +206,24 @@ impl LeaseModel {
     fn person_steps(&self, state: &State, out: &mut Vec<Action>) {
         let Some(reruns) = self.world.reruns else { return };
         let setup = &self.world.setup;
-        if !state.desk.open {
-            let waiting = (0..setup.shape.tasks).filter(|&task| state.tasks[task].status == Status::WaitManual);
-            out.extend(waiting.map(|task| Action::Open { task: task as u8 }));
-            return;
+        for by in 0..self.world.persons {
+            let desk = state.desks[usize::from(by)];
+            if !desk.open {
+                let waiting = (0..setup.shape.tasks).filter(|&task| state.tasks[task].status == Status::WaitManual);
+                out.extend(waiting.map(|task| Action::Open { by, task: task as u8 }));
+                continue;
+            }
+            let index = usize::from(desk.task);
+            let asks = setup.effects[index].is_some() && !desk.found_out;
+            if asks && (self.world.hasty_person || person::may_rerun(setup, state, index)) {
+                out.push(Action::FindOut { by });
+            }
+            if state.reruns < reruns && !asks {
+                out.push(Action::Decide { by, act: Act::Rerun });
+            }
+            out.push(Action::Decide { by, act: Act::MarkFailed });
+            out.push(Action::Decide { by, act: Act::MarkSucceeded });
         }
-        let index = usize::from(state.desk.task);
-        let knows = self.world.hasty_person || person::may_rerun(setup, state, index);
-        if state.reruns < reruns && knows {
-            out.push(Action::Decide { act: Act::Rerun });
-        }
-        out.push(Action::Decide { act: Act::MarkFailed });
-        out.push(Action::Decide { act: Act::MarkSucceeded });
     }
 
     /// What a step writes to the database, if anything; for traces.
@@ -230,9 +242,9 @@ impl LeaseModel {
                     _ => None,
                 }
             }
-            Action::Decide { act } => {
-                let (verb, to) = act.write();
-                Some(Request::plain(state.desk.task.into(), verb, to, state.desk.epoch))
+            Action::Decide { by, act } => {
+                let (desk, (verb, to)) = (state.desks[usize::from(by)], act.write());
+                Some(Request::plain(desk.task.into(), verb, to, desk.epoch))
             }
             _ => None,
         }
@@ -284,7 +296,7 @@ impl LeaseModel {
             Action::Query { run, fate } => {
                 let slot = usize::from(run);
                 let run = state.runs[slot];
-                let answer = self.ask(state, run.task.into(), run.epoch + 1, run.step, fate);
+                let answer = self.ask(state, run.task.into(), run.epoch, run.step, fate);
                 executor::hear(setup, state, slot, Heard::Answer(answer));
             }
             Action::Heartbeat { run } => {
@@ -304,7 +316,7 @@ impl LeaseModel {
             Action::SweeperAsks { task, fate } => {
                 let index = usize::from(task);
                 let seen = state.seen[index];
-                let answer = self.ask(state, index, seen.epoch + 1, seen.recorded, fate);
+                let answer = self.ask(state, index, seen.epoch, seen.recorded, fate);
                 state.seen[index].answer = Some(answer);
                 if sweeper::next(setup, state, index, &state.seen[index]) == sweeper::Next::Forget {
                     state.seen[index] = Seen::NOTHING;
@@ -316,25 +328,31 @@ impl LeaseModel {
                 }
                 state.seen[usize::from(task)] = Seen::NOTHING;
             }
-            Action::Open { task } => {
-                state.desk = Desk { open: true, task, epoch: state.tasks[usize::from(task)].epoch };
+            Action::Open { by, task } => {
+                let epoch = state.tasks[usize::from(task)].epoch;
+                state.desks[usize::from(by)] = Desk { open: true, task, epoch, ..Desk::EMPTY };
             }
-            Action::Decide { act } => {
-                let Desk { task, epoch, .. } = state.desk;
-                person::decide(setup, state, task.into(), epoch, act);
+            Action::FindOut { by } => {
+                let by = usize::from(by);
+                state.desks[by].found_out = true;
+                state.desks[by].truth = person::truth(setup, state, state.desks[by].task.into());
+            }
+            Action::Decide { by, act } => {
+                let Desk { task, epoch, truth, .. } = state.desks[usize::from(by)];
+                person::decide(setup, state, task.into(), epoch, act, truth);
                 state.reruns += u8::from(act == Act::Rerun);
-                state.desk = Desk::EMPTY;
+                state.desks[usize::from(by)] = Desk::EMPTY;
             }
             Action::Calm => state.calm = true,
         }
     }
 
-    fn ask(&self, state: &mut State, index: usize, token: u8, step: u8, fate: Fate) -> Answer {
+    fn ask(&self, state: &mut State, index: usize, epoch: u8, step: u8, fate: Fate) -> Answer {
         match fate {
-            Fate::Fine => outside::query(&self.world.setup, state, index, token, step),
+            Fate::Fine => outside::query(&self.world.setup, state, index, epoch, step),
             Fate::RequestLost => Answer::Unavailable,
             Fate::ReplyLost => {
-                outside::query(&self.world.setup, state, index, token, step);
+                outside::query(&self.world.setup, state, index, epoch, step);
                 Answer::Unavailable
             }
         }

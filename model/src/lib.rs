@@ -24,3 +24,4 @@ pub mod sweeper;
 pub mod trace;
 pub mod witness;
 pub mod world;
+pub mod worlds;

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use leaseproof_rules::{Answer, Instruments};
+use leaseproof_rules::{Answer, Guard, Instruments, query_token};
 
 use crate::properties;
 use crate::state::State;
@@ -45,8 +45,10 @@ pub fn call(setup: &Setup, state: &mut State, index: usize, token: u8, step: u8,
     }
     let parts = parts_of(setup, index, step);
     let count = stops_after.map_or(parts.len(), usize::from);
+    // A key that is another one in every run is never a repeated one.
+    let knows = has.idempotency_key && setup.guards.has(Guard::StableKey);
     for times in &mut task.ledger[parts][..count] {
-        if !(has.idempotency_key && *times > 0) {
+        if !(knows && *times > 0) {
             *times = (*times + 1).min(State::LEDGER_MAX);
         }
     }
@@ -55,9 +57,14 @@ pub fn call(setup: &Setup, state: &mut State, index: usize, token: u8, step: u8,
     true
 }
 
-/// The third party is asked about a step, with the token that the next owner will have, so that it refuses what is
-/// still under way.
-pub fn query(setup: &Setup, state: &mut State, index: usize, token: u8, step: u8) -> Answer {
+/// The token of a question about the call of the run with this epoch.
+pub fn token_of_query(setup: &Setup, epoch: u8) -> u8 {
+    query_token(epoch.into(), setup.guards) as u8
+}
+
+/// The third party is asked about a step of the run with this epoch.
+pub fn query(setup: &Setup, state: &mut State, index: usize, epoch: u8, step: u8) -> Answer {
+    let token = token_of_query(setup, epoch);
     let task = &mut state.tasks[index];
     if instruments(setup, index).execution_token {
         task.fence = task.fence.max(token);

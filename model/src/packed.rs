@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::bits::{ArrayWriter, Coder, Reader};
+use crate::describe::PERSONS;
 use crate::state::{Desk, Run, Seen, Shape, State, Task};
 
 /// Codes a state. For the shapes of most worlds the shape is a constant, and so is every field's place: packing, which is
@@ -77,9 +78,14 @@ impl fmt::Debug for Packed {
                 lines.push(("sweeper".to_owned(), format!("remembers t{}: {}", i + 1, describe_seen(seen))));
             }
         }
-        if state.desk != Desk::EMPTY {
-            let Desk { task, epoch, .. } = state.desk;
-            lines.push(("person".to_owned(), format!("looks at t{} of epoch {epoch}", task + 1)));
+        for (who, desk) in PERSONS.into_iter().zip(state.desks).filter(|(_, desk)| *desk != Desk::EMPTY) {
+            let truth = match (desk.found_out, desk.truth) {
+                (false, _) => "",
+                (true, None) => ", knows that the call was done in part",
+                (true, Some(true)) => ", knows that the call was done",
+                (true, Some(false)) => ", knows that the call was not done",
+            };
+            lines.push((who.to_owned(), format!("looks at t{} of epoch {}{truth}", desk.task + 1, desk.epoch)));
         }
         if state.reruns > 0 {
             lines.push(("reruns".to_owned(), state.reruns.to_string()));

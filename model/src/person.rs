@@ -45,19 +45,30 @@ pub fn call_is_pending(setup: &Setup, state: &State, index: usize) -> bool {
 /// Whether a person who knows the truth may let it run again: no call can come any more and, unless parts are told apart
 /// by key or step, the effect has happened wholly or not at all. The rest of a part is then done by hand.
 pub fn may_rerun(setup: &Setup, state: &State, index: usize) -> bool {
-    let task = &state.tasks[index];
     let by_key = setup.effects[index].is_some_and(|rule| rule.instruments.idempotency_key);
-    let whole = task.is_done(outside::parts_of(setup, index, task.step)).is_some();
+    let whole = truth(setup, state, index).is_some();
     (by_key || whole) && !call_is_pending(setup, state, index)
 }
 
-/// The person decides about a task as it was read at `epoch`. With a re-run the truth about its call goes into the
-/// journal.
-pub fn decide(setup: &Setup, state: &mut State, index: usize, epoch: u8, act: Act) -> (Request, Judgement) {
+/// Whether the call of this task has happened, as somebody who looks now finds out; `None`: in part.
+pub fn truth(setup: &Setup, state: &State, index: usize) -> Option<bool> {
+    let task = &state.tasks[index];
+    task.is_done(outside::parts_of(setup, index, task.step))
+}
+
+/// The person decides about a task as it was read at `epoch`. With a re-run the truth about its call, as it was found
+/// out then, goes into the journal.
+pub fn decide(
+    setup: &Setup,
+    state: &mut State,
+    index: usize,
+    epoch: u8,
+    act: Act,
+    truth: Option<bool>,
+) -> (Request, Judgement) {
     let (verb, to) = act.write();
     let task = &state.tasks[index];
-    let done = task.is_done(outside::parts_of(setup, index, task.step));
-    let truth = match (act, done, task.journal) {
+    let truth = match (act, truth, task.journal) {
         (Act::Rerun, Some(true), _) if setup.effects[index].is_some() => Some(Entry::Done),
         (Act::Rerun, Some(false), Some(Entry::Intent)) => Some(Entry::NotDone),
         _ => None,

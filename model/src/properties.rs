@@ -58,9 +58,14 @@ pub(crate) fn broken_by_write(
         (Property::DecisionStands, by_owner && moved && write.epoch <= u64::from(before.decided)),
         (
             Property::AttemptsAreBounded,
-            // The loss that goes over the budget is counted too; it is the one that ends the automatic reclaims.
             u32::from(after.attempts) > policy.max_attempts
-                || u32::from(after.interruptions) > policy.max_interruptions.saturating_add(1),
+                || (write.verb == Verb::Requeue && u32::from(after.interruptions) > policy.max_interruptions),
+        ),
+        (
+            Property::OnlyFailuresUseUpAttempts,
+            applied
+                && after.reason == Some(Reason::AttemptsExhausted)
+                && u32::from(after.attempts) < policy.max_attempts,
         ),
     ])
 }
@@ -76,13 +81,14 @@ pub(crate) fn broken_by_call(setup: &Setup, index: usize, after: &Task) -> u16 {
     mask(&[(Property::EffectAtMostOnce, after.happened() > 1 && !may_repeat)])
 }
 
-/// Every task is in SUCCESS, FAIL or WAIT_MANUAL; an outbox entry is, or is not to be: its task has not succeeded.
+/// Every task is in SUCCESS, FAIL or WAIT_MANUAL; an outbox entry is, or is not to be: its task has not succeeded. Or a
+/// property is broken, since free worlds end there.
 pub fn all_resolved(setup: &Setup, state: &State) -> bool {
     let tasks = &state.tasks[..setup.shape.tasks];
     let is_entry = |index: usize| index > 0 && setup.entry_of(index - 1) == Some(index);
     let needless =
         |index: usize| is_entry(index) && tasks[index] == Task::UNWRITTEN && tasks[index - 1].status != Status::Success;
-    (0..tasks.len()).all(|index| tasks[index].status.is_resolved() || needless(index))
+    state.bad != 0 || (0..tasks.len()).all(|index| tasks[index].status.is_resolved() || needless(index))
 }
 
 /// Two handlers work on the same task: one of them has lost its claim and has not noticed. Excluded is that both are
@@ -126,7 +132,8 @@ pub(crate) fn declared<M: Model<State = Packed> + AsRef<World>>() -> Vec<Checked
         FinalIsFinal,
         OnlyAPersonLeavesWaitManual,
         DecisionStands,
-        AttemptsAreBounded
+        AttemptsAreBounded,
+        OnlyFailuresUseUpAttempts
     ];
     all.push(Checked::sometimes(crate::witness::CONCURRENT_EXECUTION, |model: &M, state| {
         concurrent_execution(&model.as_ref().setup, &state.unpack())
@@ -172,6 +179,18 @@ mod tests {
                 row(Running, 9),
                 write(Verb::Retry, 9),
                 Task { attempts: 3, ..row(RetryWait, 10) },
+            ),
+            (
+                Property::AttemptsAreBounded,
+                row(Running, 9),
+                write(Verb::Requeue, 9),
+                Task { interruptions: 2, ..row(Pending, 10) },
+            ),
+            (
+                Property::OnlyFailuresUseUpAttempts,
+                row(Running, 9),
+                write(Verb::Escalate, 9),
+                Task { attempts: 1, reason: Some(Reason::AttemptsExhausted), ..row(WaitManual, 10) },
             ),
         ];
         for (property, before, write, after) in cases {

@@ -301,12 +301,27 @@ pub struct Desk {
     pub task: u8,
     /// The row's epoch when it was read.
     pub epoch: u8,
+    /// The person has found out about the outside call,
+    pub found_out: bool,
+    /// namely whether it has happened; `None`: in part.
+    pub truth: Option<bool>,
 }
 
 impl Desk {
     /// Looks at nothing.
-    pub const EMPTY: Desk = Desk { open: false, task: 0, epoch: 0 };
+    pub const EMPTY: Desk = Desk { open: false, task: 0, epoch: 0, found_out: false, truth: None };
+
+    fn code(&mut self, c: &mut impl Coder) {
+        c.field(&mut self.open);
+        c.small(&mut self.task, 2);
+        c.small(&mut self.epoch, EPOCH_BITS);
+        c.field(&mut self.found_out);
+        c.field(&mut self.truth);
+    }
 }
+
+/// Persons at most.
+pub const MAX_PERSONS: usize = 2;
 
 /// How many tasks and slots of the arrays are in use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -341,8 +356,8 @@ pub struct State {
     pub runs: [Run; MAX_RUNS],
     /// By task.
     pub seen: [Seen; MAX_TASKS],
-    /// The person's.
-    pub desk: Desk,
+    /// By person.
+    pub desks: [Desk; MAX_PERSONS],
     /// Ghost: how often a person let a task run again.
     pub reruns: u8,
     /// Ghost: no fault happens from now on.
@@ -364,7 +379,7 @@ impl State {
         tasks: [Task::NEW; MAX_TASKS],
         runs: [Run::IDLE; MAX_RUNS],
         seen: [Seen::NOTHING; MAX_TASKS],
-        desk: Desk::EMPTY,
+        desks: [Desk::EMPTY; MAX_PERSONS],
         reruns: 0,
         calm: false,
         bad: 0,
@@ -383,9 +398,9 @@ impl State {
         for seen in &mut self.seen[..shape.tasks] {
             seen.code(shape, c);
         }
-        c.field(&mut self.desk.open);
-        c.small(&mut self.desk.task, 2);
-        c.small(&mut self.desk.epoch, EPOCH_BITS);
+        for desk in &mut self.desks {
+            desk.code(c);
+        }
         c.small(&mut self.reruns, 3);
         c.field(&mut self.calm);
         let mut bad = u32::from(self.bad);

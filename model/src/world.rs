@@ -1,6 +1,8 @@
 //! What a world is made of: how many tasks and executors, the rules in force, what may go wrong.
 
-use leaseproof_rules::{Backoff, EffectRule, Guards, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Progress};
+use leaseproof_rules::{
+    Backoff, EffectRule, Guard, Guards, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Progress,
+};
 
 use crate::knowledge::Strategy;
 use crate::state::{MAX_EPOCH, MAX_PARTS, MAX_TASKS, Shape, State, Task};
@@ -86,6 +88,8 @@ pub struct Faults {
     pub lost_reply: bool,
     /// The third party stops in the middle of an effect of several parts, without a reply (E-C).
     pub partial: bool,
+    /// The clocks of the executors are wrong by any amount, and stay so.
+    pub wrong_clocks: bool,
     /// Faults are unbounded in number but come to an end some day. Needed for liveness: a system that loses every
     /// message for ever resolves nothing. Doubles the states.
     pub calm_some_day: bool,
@@ -94,7 +98,14 @@ pub struct Faults {
 impl Default for Faults {
     /// All of them.
     fn default() -> Faults {
-        Faults { crash: true, lost_request: true, lost_reply: true, partial: true, calm_some_day: true }
+        Faults {
+            crash: true,
+            lost_request: true,
+            lost_reply: true,
+            partial: true,
+            wrong_clocks: true,
+            calm_some_day: true,
+        }
     }
 }
 
@@ -112,6 +123,8 @@ pub struct World {
     pub faults: Faults,
     /// How often a person lets a task run again. `None`: nobody is at the desk.
     pub reruns: Option<u8>,
+    /// How many persons are at the desk then, 1 or 2. They do not speak with each other.
+    pub persons: u8,
     /// The person lets a task run again although a call of it may still arrive, on what is known at that moment. Off but
     /// to show that no rule of the queue can make up for it.
     pub hasty_person: bool,
@@ -189,6 +202,7 @@ impl World {
             ends: Ends::default(),
             faults: Faults::default(),
             reruns: None,
+            persons: 1,
             hasty_person: false,
         })
     }
@@ -278,6 +292,13 @@ impl World {
         self
     }
 
+    /// A second person is at the desk.
+    pub fn two_persons(mut self) -> World {
+        self.persons = 2;
+        self.name += ", two persons";
+        self
+    }
+
     /// The person does not wait until no call of the task can arrive any more.
     pub fn hasty(mut self) -> World {
         self.hasty_person = true;
@@ -317,12 +338,15 @@ impl World {
     /// # Errors
     /// The budgets allow too many claims.
     pub fn validate(&self) -> Result<(), WorldError> {
-        let policy = &self.setup.policy;
+        let (policy, guards) = (&self.setup.policy, self.setup.guards);
         // Each run is a claim and an end; a rerun is one more step and gives both budgets back. Without compare-and-set
         // at the claim there can be a blind claim on top of every step.
         let runs = policy.max_attempts.saturating_add(policy.max_interruptions);
+        // Without a bound the search ends where the budget is broken, one run later.
+        let bounded = [Guard::BoundedAttempts, Guard::BoundedInterruptions].map(|guard| guards.has(guard));
+        let runs = runs.saturating_add(u32::from(bounded != [true; 2]));
         let lives = u32::from(self.reruns.unwrap_or(0)) + 1;
-        let blind = if self.setup.guards.has(leaseproof_rules::Guard::CasAtClaim) { 1 } else { 2 };
+        let blind = if guards.has(Guard::CasAtClaim) { 1 } else { 2 };
         let needed = runs.saturating_mul(2).saturating_add(1).saturating_mul(lives).saturating_mul(blind);
         if needed >= u32::from(MAX_EPOCH) {
             return Err(WorldError::Epochs { needed });

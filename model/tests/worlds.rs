@@ -28,7 +28,7 @@ fn every_property_holds_in_every_default_world_and_none_for_want_of_a_case() {
         assert!(row.states > 1_000_000, "{} states", row.states);
     }
     let count = |kind| rows.iter().filter(|row| row.kind == kind).count();
-    assert_eq!((count(RowKind::Always), count(RowKind::Eventually)), (8, 1));
+    assert_eq!((count(RowKind::Always), count(RowKind::Eventually)), (9, 1));
     // Six statuses, six reasons, an effect in part, and two handlers at work on one task.
     assert_eq!(count(RowKind::Sometimes), 14);
 }
@@ -38,6 +38,7 @@ fn without_a_guard_what_it_protects_is_violated_and_with_it_the_same_world_is_so
     for guard in Guard::ALL {
         let without = check_ablation(guard).unwrap();
         let missed = row(&without, protects(guard));
+        println!("without {guard}: {} in {} steps, {} states", missed.property, missed.trace_len, missed.states);
         assert_eq!(missed.holds, Holds::Violated, "without {guard}");
         assert_eq!(missed.without, Some(guard));
         assert!(missed.trace.len() >= missed.trace_len && missed.trace_len > 0, "without {guard}");
@@ -136,7 +137,7 @@ fn every_kind_of_step_happens() {
     let query = Instruments { status_query: true, ..Instruments::default() };
     let worlds = [
         World::lease(1, 2).unwrap().errors().bad_input().hangs().reruns(1).budgets(1, 1),
-        World::lease(1, 1).unwrap().effect(query, OnUnknown::Escalate).errors(),
+        World::lease(1, 1).unwrap().effect(query, OnUnknown::Escalate).errors().reruns(1).two_persons(),
         World::lease(1, 1).unwrap().effect(Instruments::NONE, OnUnknown::Escalate).parts(2),
     ];
     let mut seen = BTreeSet::new();
@@ -158,10 +159,16 @@ fn every_kind_of_step_happens() {
         "database: lease of t ends",
         "database: t is over its expected time",
         "network: call of t with token  is lost",
+        "person: finds out about the call of t",
         "person: mark_failed t",
         "person: mark_succeeded t",
         "person: opens t",
         "person: rerun t",
+        "second person: finds out about the call of t",
+        "second person: mark_failed t",
+        "second person: mark_succeeded t",
+        "second person: opens t",
+        "second person: rerun t",
         "sweeper: asks the third party about t",
         "sweeper: asks the third party about t, reply lost",
         "sweeper: asks the third party about t, request lost",

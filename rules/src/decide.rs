@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::effect::{Answer, EffectRule, Entry, Unknown, settle};
+use crate::effect::{Answer, EffectRule, Entry, Unknown, settle_under};
 use crate::guard::{Guard, Guards};
 use crate::policy::{OnExhausted, OnPartial, Policy};
 
@@ -147,7 +147,8 @@ pub fn decide(policy: &Policy, seen: &Observation) -> Decision {
 
 /// [`decide`] with a guard removed; for ablations.
 pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Decision {
-    let (spent, budget, delay_ms, exhausted) = match seen.signal {
+    let two_budgets = guards.has(Guard::TwoBudgets);
+    let (spent, budget, delay_ms, exhausted, bound) = match seen.signal {
         Signal::Beating => {
             let overrun = policy.expected_run_ms.is_some_and(|expected| seen.running_ms > expected);
             return match overrun && guards.has(Guard::OverrunRule) {
@@ -158,20 +159,28 @@ pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Deci
         Signal::LeaseExpired | Signal::OwnerSuperseded => {
             // `max_interruptions` losses are forgiven; the next one is not. It goes to a person whatever the policy
             // says of exhausted attempts: FAIL would claim that the work failed, and a loss proves nothing of it.
-            let exhausted = Decision::Escalate(Reason::InterruptionsExhausted);
-            (seen.interruptions, policy.max_interruptions, 0, exhausted)
+            let (spent, budget, reason) = match two_budgets {
+                true => (seen.interruptions, policy.max_interruptions, Reason::InterruptionsExhausted),
+                false => (one_budget(seen), policy.max_attempts, Reason::AttemptsExhausted),
+            };
+            (spent, budget, 0, Decision::Escalate(reason), Guard::BoundedInterruptions)
         }
         Signal::Failed { .. } => {
             let failures = seen.attempts.saturating_add(1);
+            let spent = if two_budgets { failures } else { one_budget(seen) };
             let exhausted = ended(policy, Reason::AttemptsExhausted);
-            (failures, policy.max_attempts, policy.backoff.delay_ms(failures), exhausted)
+            (spent, policy.max_attempts, policy.backoff.delay_ms(failures), exhausted, Guard::BoundedAttempts)
         }
     };
     // The unknown effect comes first: a person who gets the task for any other reason still has to know of it, and an
     // answer that can be had is had before the budgets end the task.
     let mut learnt = None;
     if let Some(UnknownEffect { rule, answer }) = seen.unknown {
-        match settle(rule, answer) {
+        let settled = match guards.has(Guard::UnknownIsUnknown) {
+            true => settle_under(rule, answer, guards),
+            false => Unknown::Settled { learnt: Some(Entry::NotDone) },
+        };
+        match settled {
             Unknown::Settled { learnt: entry } => learnt = entry,
             Unknown::Ask => return Decision::Ask,
             Unknown::Later => return Decision::Wait,
@@ -189,10 +198,15 @@ pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Deci
     if seen.signal == (Signal::Failed { retryable: false }) {
         return ended(policy, Reason::NotRetryable);
     }
-    if spent >= budget {
+    if spent >= budget && guards.has(bound) {
         return exhausted;
     }
     Decision::Requeue { delay_ms, learnt }
+}
+
+/// What is spent, this failure or loss included, where losses count as failures.
+fn one_budget(seen: &Observation) -> u32 {
+    seen.attempts.saturating_add(seen.interruptions).saturating_add(1)
 }
 
 fn ended(policy: &Policy, reason: Reason) -> Decision {

@@ -1,6 +1,8 @@
 //! Outside effects: what the journal can say, which instruments an effect has, and what follows.
 
+use crate::guard::{Guard, Guards};
 use crate::policy::{OnPartial, OnUnknown};
+use crate::transition::Epoch;
 
 /// What makes an outside effect safe to repeat, or to ask about. Each has its precondition at the third party.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -133,6 +135,11 @@ pub enum Unknown {
 /// A "not done" alone settles nothing: the call may still be on its way. It does once the third party has seen a newer
 /// execution token, since it then refuses the call when it arrives (E2 with E6).
 pub fn settle(rule: EffectRule, answer: Option<Answer>) -> Unknown {
+    settle_under(rule, answer, Guards::ALL)
+}
+
+/// [`settle`] with a guard removed; for ablations.
+pub fn settle_under(rule: EffectRule, answer: Option<Answer>, guards: Guards) -> Unknown {
     let Instruments { idempotency_key, status_query, execution_token, .. } = rule.instruments;
     if idempotency_key {
         return Unknown::Settled { learnt: None };
@@ -142,7 +149,9 @@ pub fn settle(rule: EffectRule, answer: Option<Answer>) -> Unknown {
             None => return Unknown::Ask,
             Some(Answer::Unavailable) => return Unknown::Later,
             Some(Answer::Done) => return Unknown::Settled { learnt: Some(Entry::Done) },
-            Some(Answer::NotDone) if execution_token => return Unknown::Settled { learnt: Some(Entry::NotDone) },
+            Some(Answer::NotDone) if execution_token || !guards.has(Guard::TokenForNotDone) => {
+                return Unknown::Settled { learnt: Some(Entry::NotDone) };
+            }
             // A part of it settles nothing: to call again would repeat that part.
             Some(Answer::NotDone | Answer::Partial) => {}
         }
@@ -151,4 +160,15 @@ pub fn settle(rule: EffectRule, answer: Option<Answer>) -> Unknown {
         OnUnknown::Repeat | OnUnknown::Skip => Unknown::Settled { learnt: None },
         OnUnknown::Escalate => Unknown::Escalate,
     }
+}
+
+/// The execution token of a question about the call of a run with this epoch: the next one, so that the third party
+/// refuses that call from then on.
+pub fn query_token(epoch: Epoch, guards: Guards) -> Epoch {
+    if guards.has(Guard::TokenInQuery) { epoch.saturating_add(1) } else { epoch }
+}
+
+/// The idempotency key of an effect of a task, made by a run with this epoch. It is the same for every run (E1).
+pub fn idempotency_key(task: i64, effect: &str, epoch: Epoch, guards: Guards) -> String {
+    if guards.has(Guard::StableKey) { format!("{task}/{effect}") } else { format!("{task}/{effect}/{epoch}") }
 }

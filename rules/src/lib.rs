@@ -21,7 +21,10 @@ mod status;
 mod transition;
 
 pub use decide::{Decision, Observation, Progress, Reason, Signal, UnknownEffect, decide, decide_under};
-pub use effect::{Answer, EffectRule, EffectStep, Entry, Instruments, Unknown, effect_step, settle};
+pub use effect::{
+    Answer, EffectRule, EffectStep, Entry, Instruments, Unknown, effect_step, idempotency_key, query_token, settle,
+    settle_under,
+};
 pub use guard::{Guard, Guards};
 pub use policy::{Backoff, OnExhausted, OnPartial, OnUnknown, Policy, PolicyError};
 pub use property::{Kind, Property};

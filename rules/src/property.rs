@@ -33,11 +33,13 @@ pub enum Property {
     AttemptsAreBounded = 7,
     /// See [`Property::sentence`]. P1, H1.
     EventuallyResolved = 8,
+    /// See [`Property::sentence`]. A4.
+    OnlyFailuresUseUpAttempts = 9,
 }
 
 impl Property {
     /// Every property.
-    pub const ALL: [Property; 9] = [
+    pub const ALL: [Property; 10] = [
         Property::OneCurrentOwner,
         Property::StaleWriteChangesNothing,
         Property::EffectAtMostOnce,
@@ -46,6 +48,7 @@ impl Property {
         Property::OnlyAPersonLeavesWaitManual,
         Property::DecisionStands,
         Property::AttemptsAreBounded,
+        Property::OnlyFailuresUseUpAttempts,
         Property::EventuallyResolved,
     ];
 
@@ -60,6 +63,7 @@ impl Property {
             Property::OnlyAPersonLeavesWaitManual => "only_a_person_leaves_wait_manual",
             Property::DecisionStands => "decision_stands",
             Property::AttemptsAreBounded => "attempts_are_bounded",
+            Property::OnlyFailuresUseUpAttempts => "only_failures_use_up_attempts",
             Property::EventuallyResolved => "eventually_resolved",
         }
     }
@@ -82,6 +86,7 @@ impl Property {
             Property::OnlyAPersonLeavesWaitManual => "only a person leaves WAIT_MANUAL",
             Property::DecisionStands => "a person's decision is not undone by an older run",
             Property::AttemptsAreBounded => "failed attempts and interruptions stay within their budgets",
+            Property::OnlyFailuresUseUpAttempts => "a task whose attempts are exhausted has failed that often",
             Property::EventuallyResolved => "every task is eventually resolved: SUCCESS, FAIL or WAIT_MANUAL",
         }
     }

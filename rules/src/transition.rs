@@ -285,18 +285,31 @@ pub fn judge(row: Row, write: Write, guards: Guards) -> Judgement {
         // Read, then write by id alone: whatever happened in between is overwritten.
         return Judgement::Applied { status: Status::Running, epoch: row.epoch + 1 };
     }
-    let Some(edge) = transition(write.verb, row.status, write.to) else {
+    // Without these two guards a status is not looked at: the edge is then that of the status it would have to be.
+    let final_unseen = row.status.is_final() && !guards.has(Guard::StatusAtWrite);
+    let manual_unseen = row.status == Status::WaitManual && !guards.has(Guard::ManualIsClosed);
+    let from = match write.verb.actor() {
+        Actor::Owner | Actor::Sweeper if final_unseen => Status::Running,
+        Actor::Claimer if manual_unseen => Status::Pending,
+        _ => row.status,
+    };
+    let Some(edge) = transition(write.verb, from, write.to) else {
         return Judgement::Refused(Refusal::WrongStatus);
     };
     let fenced = match write.verb {
         Verb::Complete => guards.has(Guard::FenceComplete),
         Verb::Heartbeat => guards.has(Guard::FenceHeartbeat),
-        _ => true,
+        Verb::Intent | Verb::Outcome => guards.has(Guard::FenceJournal),
+        Verb::Retry | Verb::Release | Verb::GiveUp => guards.has(Guard::FenceFailure),
+        Verb::Requeue | Verb::Escalate => guards.has(Guard::CasAtSweep),
+        Verb::Rerun | Verb::MarkFailed | Verb::MarkSucceeded => guards.has(Guard::CasAtDecision),
+        Verb::Claim => true,
     };
     if fenced && row.epoch != write.epoch {
         return Judgement::Refused(Refusal::StaleEpoch);
     }
-    let lost = row.owner_lost();
+    // A row that is not RUNNING has no lease that could have ended: what does not see that sees no lease either.
+    let lost = row.owner_lost() || from != row.status;
     let holds = match edge.condition {
         Condition::None => true,
         Condition::Due => row.due,
@@ -307,6 +320,11 @@ pub fn judge(row: Row, write: Write, guards: Guards) -> Judgement {
     if !holds {
         return Judgement::Refused(Refusal::ConditionFails);
     }
-    let bump = edge.bumps_epoch && (write.verb.actor() != Actor::Person || guards.has(Guard::BumpOnDecision));
+    let bump = match write.verb {
+        Verb::Rerun | Verb::MarkFailed | Verb::MarkSucceeded => guards.has(Guard::BumpOnDecision),
+        Verb::Escalate => guards.has(Guard::BumpOnEscalate),
+        _ => true,
+    };
+    let bump = bump && edge.bumps_epoch;
     Judgement::Applied { status: edge.to, epoch: row.epoch + Epoch::from(bump) }
 }

@@ -101,10 +101,16 @@ impl Texts {
         let fenced = |status: &str| format!("id = $1 AND epoch = $2 AND status = '{status}'");
         let lost = format!("(lease_until_ms <= {now} OR {SUPERSEDED})");
         let lost_or_overrun = format!("(lease_until_ms <= {now} OR overrun_at_ms < {now} OR {SUPERSEDED})");
-        let bump = match guards.has(Guard::BumpOnDecision) {
+        // The same, unless an ablation has the fence removed; the parameter stays, so that it keeps its type.
+        let fenced_by = |guard: Guard, status: &str| match guards.has(guard) {
+            true => fenced(status),
+            false => format!("id = $1 AND CAST($2 AS BIGINT) IS NOT NULL AND status = '{status}'"),
+        };
+        let bump_by = |guard: Guard| match guards.has(guard) {
             true => "epoch = epoch + 1",
             false => "epoch = epoch",
         };
+        let bump = bump_by(Guard::BumpOnDecision);
         let learnt = |first: usize| [0, 1, 2].map(|i| format!("${}", first + i));
 
         let claim_set = format!(
@@ -117,7 +123,11 @@ impl Texts {
             "RETURNING id, epoch, kind, payload, due_at_ms, claimed_at_ms, attempts, interruptions, {POLICY_COLUMNS}"
         );
         // A process that a later start has superseded takes nothing: it would be taken from it at once.
-        let due = format!("{claimable} AND due_at_ms <= {now}");
+        let open = match guards.has(Guard::ManualIsClosed) {
+            true => claimable.clone(),
+            false => format!("status IN ('{pending}', '{retry_wait}', '{manual}')"),
+        };
+        let due = format!("{open} AND due_at_ms <= {now}");
         let not_superseded = "NOT EXISTS (SELECT 1 FROM instances WHERE boot_id = $1 AND superseded_by IS NOT NULL)";
         let claim = format!(
             "{}{} owner=$1 */ WITH due AS (SELECT id AS due_id, epoch AS due_epoch, status AS due_status FROM tasks \
@@ -156,9 +166,9 @@ impl Texts {
                 condition
             )
         };
-        let intent =
-            effect(Verb::Intent.name(), "'INTENT'", "NULL", &format!("{} AND lease_until_ms > {now}", fenced(running)));
-        let outcome = effect(Verb::Outcome.name(), "$7", "$8", &fenced(running));
+        let of_run = fenced_by(Guard::FenceJournal, running);
+        let intent = effect(Verb::Intent.name(), "'INTENT'", "NULL", &format!("{of_run} AND lease_until_ms > {now}"));
+        let outcome = effect(Verb::Outcome.name(), "$7", "$8", &of_run);
         let learn = effect(tags::LEARN, "$7", "NULL", &format!("{} AND record_no = $8 AND {lost}", fenced(running)));
         let settle = effect(tags::SETTLE, "$7", "NULL", &format!("{} AND record_no = $8", fenced(manual)));
 
@@ -169,13 +179,13 @@ impl Texts {
              last_error = $4, {UNOWNED}, {} WHERE {} {row}",
             tag(Verb::Retry.name()),
             record(Verb::Retry.name(), "$3", "$4", Some([&key, &state, &rule, "NULL"])),
-            fenced(running)
+            fenced_by(Guard::FenceFailure, running)
         );
         let release = format!(
             "{} UPDATE tasks SET status = '{pending}', epoch = epoch + 1, {UNOWNED}, {} WHERE {} {row}",
             tag(Verb::Release.name()),
             record(Verb::Release.name(), "$3", "$4", None),
-            fenced(running)
+            fenced_by(Guard::FenceFailure, running)
         );
         let finished = format!("finished_at_ms = CASE WHEN $5 = '{}' THEN {now} END", Status::Fail.name());
         let give_up = format!(
@@ -183,25 +193,30 @@ impl Texts {
              last_error = $4, {finished}, {UNOWNED}, {} WHERE {} {row}",
             tag(Verb::GiveUp.name()),
             record(Verb::GiveUp.name(), "$3", "$4", None),
-            fenced(running)
+            fenced_by(Guard::FenceFailure, running)
         );
         // `record_no` as read: nobody has written anything of this task since, an effect's outcome included.
+        let as_read = |record_no: &str| match guards.has(Guard::CasAtSweep) {
+            true => format!("{} AND record_no = {record_no}", fenced(running)),
+            false => format!("{} AND CAST({record_no} AS BIGINT) IS NOT NULL", fenced_by(Guard::CasAtSweep, running)),
+        };
         let [key, state, rule] = learnt(8);
         let requeue = format!(
             "{} UPDATE tasks SET status = $5, epoch = epoch + 1, due_at_ms = {now} + $6, \
-             interruptions = interruptions + 1, {UNOWNED}, {} WHERE {} AND record_no = $7 AND {lost} {row}",
+             interruptions = interruptions + 1, {UNOWNED}, {} WHERE {} AND {lost} {row}",
             tag(Verb::Requeue.name()),
             record(Verb::Requeue.name(), "$3", "$4", Some([&key, &state, &rule, "NULL"])),
-            fenced(running)
+            as_read("$7")
         );
         // Only a loss counts as one; an overrun under a live lease does not.
         let escalate = format!(
-            "{} UPDATE tasks SET status = '{manual}', epoch = epoch + 1, reason = $5, \
+            "{} UPDATE tasks SET status = '{manual}', {}, reason = $5, \
              interruptions = interruptions + CASE WHEN {lost} THEN 1 ELSE 0 END, {UNOWNED}, {} \
-             WHERE {} AND record_no = $6 AND {lost_or_overrun} {row}",
+             WHERE {} AND {lost_or_overrun} {row}",
             tag(Verb::Escalate.name()),
+            bump_by(Guard::BumpOnEscalate),
             record(Verb::Escalate.name(), "$3", "$4", None),
-            fenced(running)
+            as_read("$6")
         );
         // A person's decision starts new budgets; the record keeps the old counts.
         let rerun = format!(

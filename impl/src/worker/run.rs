@@ -14,7 +14,7 @@ use super::lease::Lease;
 use super::{Handlers, Shared};
 use crate::Error;
 use crate::ctx::{Ctx, Run, TaskError};
-use crate::queries::{Question, idempotency_key};
+use crate::queries::Question;
 use crate::store::Learnt;
 use crate::task::Claimed;
 
@@ -186,12 +186,7 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError, r
         match decide_under(policy, &seen, run.store.guards()) {
             Decision::Ask => {
                 let Some((key, _)) = next else { return };
-                let question = Question {
-                    task_id: run.task.id,
-                    idempotency_key: idempotency_key(run.task.id, &key),
-                    effect_key: key,
-                    token: run.task.epoch + 1,
-                };
+                let question = Question::about(run.task.id, &key, run.task.epoch, run.store.guards());
                 answer = Some(shared.queries.ask(&run.task.kind, question, run.store.deadline()).await);
             }
             Decision::Wait => {

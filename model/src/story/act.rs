@@ -70,7 +70,7 @@ impl Play<'_> {
             Step::Open(decision) => {
                 let task = self.script.decisions[usize::from(decision)].task;
                 let epoch = self.live.core.tasks[task].epoch;
-                self.live.core.desk = Desk { open: true, task: task as u8, epoch };
+                self.live.core.desks[0] = Desk { open: true, task: task as u8, epoch, ..Desk::EMPTY };
                 self.note_at("person".into(), Some(task), Some(epoch), || "opens the task".into());
             }
             Step::Decide => self.decide(),
@@ -131,7 +131,8 @@ impl Play<'_> {
         let shape = self.script.setup.shape;
         self.live.executors[index].next_poll = self.live.now + self.script.poll;
         let core = &mut self.live.core;
-        let mut candidates = (0..shape.tasks).filter(|&task| executor::is_candidate(core, task)).collect::<Vec<_>>();
+        let mut candidates =
+            (0..shape.tasks).filter(|&task| executor::is_candidate(&self.script.setup, core, task)).collect::<Vec<_>>();
         let free = self.script.slots(index).filter(|&slot| core.runs[slot].phase == Phase::Idle);
         candidates.truncate(free.clone().count());
         for (slot, &task) in free.collect::<Vec<_>>().into_iter().zip(&candidates) {
@@ -391,8 +392,10 @@ impl Play<'_> {
 
     /// The third party is asked about the call of the run with this epoch.
     pub(super) fn ask(&mut self, task: usize, epoch: u8) -> Answer {
-        let answer = outside::query(&self.script.setup, &mut self.live.core, task, epoch + 1, 0);
-        self.note(Node::ThirdParty, Some(task), Some(epoch + 1), || match answer {
+        let setup = &self.script.setup;
+        let token = outside::token_of_query(setup, epoch);
+        let answer = outside::query(setup, &mut self.live.core, task, epoch, 0);
+        self.note(Node::ThirdParty, Some(task), Some(token), || match answer {
             Answer::Done => "says: done".into(),
             // A story's effect has one part.
             Answer::NotDone | Answer::Partial | Answer::Unavailable => "says: not done".into(),

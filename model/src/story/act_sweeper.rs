@@ -135,14 +135,19 @@ impl Play<'_> {
     }
 
     pub(super) fn decide(&mut self) {
-        let Desk { task, epoch, .. } = self.live.core.desk;
+        let Desk { task, epoch, .. } = self.live.core.desks[0];
         let task = usize::from(task);
-        self.live.core.desk = Desk::EMPTY;
+        self.live.core.desks[0] = Desk::EMPTY;
         let Some(index) = self.decision_about(task) else { return };
         self.live.taken |= 1 << index;
         let act = self.script.decisions[index].act;
         self.note_at("person".into(), Some(task), Some(epoch), || act.write().0.name().into());
-        let (request, judgement) = person::decide(&self.script.setup, &mut self.live.core, task, epoch, act);
+        let (request, judgement) = {
+            let core = &mut self.live.core;
+            // In a story the person finds out and decides in one moment.
+            let truth = person::truth(&self.script.setup, core, task);
+            person::decide(&self.script.setup, core, task, epoch, act, truth)
+        };
         self.follow(request, judgement);
     }
 }

@@ -126,7 +126,7 @@ impl Play<'_> {
                 && live.executors.iter().all(|executor| quiet(executor.claim) && quiet(executor.beat))
                 && quiet(live.sweeper.wire)
                 && live.orphans.is_empty()
-                && !live.core.desk.open
+                && !live.core.desks[0].open
                 && self.waiting_decisions().next().is_none())
     }
 
@@ -358,7 +358,7 @@ impl Play<'_> {
         if self.live.database != Life::Up {
             return;
         }
-        if self.live.core.desk.open {
+        if self.live.core.desks[0].open {
             out.push(Step::Decide);
             return;
         }

@@ -1,7 +1,7 @@
 //! [`Property::AttemptsAreBounded`], counted from the writes themselves, not from the row's counters (M2, A4).
-//! A person's decision starts new budgets.
+//! A person's decision starts new budgets. And [`Property::OnlyFailuresUseUpAttempts`], counted likewise.
 
-use leaseproof_rules::{Actor, Property, Verb};
+use leaseproof_rules::{Actor, Property, Reason, Verb};
 
 use super::{Finding, Seen};
 use crate::event::What;
@@ -22,6 +22,12 @@ pub(super) fn check(seen: &Seen<'_>, findings: &mut Vec<Finding>) {
             (*failures > policy.max_attempts, *failures, "failed attempts", policy.max_attempts),
             (*losses > policy.max_interruptions, *losses, "automatic reclaims", policy.max_interruptions),
         ];
+        let gives_out = write.moves() && write.after.reason.as_deref() == Some(Reason::AttemptsExhausted.name());
+        if gives_out && *failures < policy.max_attempts {
+            let why =
+                format!("attempts exhausted after {failures} failures, the policy allows {}", policy.max_attempts);
+            findings.push(Finding::broken(Property::OnlyFailuresUseUpAttempts, event, write.task, why));
+        }
         for (is_over, count, what, budget) in over {
             if is_over {
                 let why = format!("{count} {what}, the policy allows {budget}");
@@ -45,6 +51,17 @@ mod tests {
             stage.write(verb, 2 * round + 1, Status::Pending, 2 * round + 2);
         }
         stage
+    }
+
+    #[test]
+    fn attempts_that_losses_have_used_up_are_found() {
+        for (verb, broken) in [(Verb::Requeue, true), (Verb::Retry, false)] {
+            let mut stage = again_and_again(verb, 1);
+            stage.claim(2);
+            stage.reason = Some(Reason::AttemptsExhausted.name().to_owned());
+            stage.write(if broken { Verb::Escalate } else { Verb::GiveUp }, 3, Status::WaitManual, 4);
+            assert_eq!(stage.broken().contains(&Property::OnlyFailuresUseUpAttempts), broken, "{verb:?}");
+        }
     }
 
     #[test]
