@@ -3,7 +3,7 @@
 use leaseproof_rules::{
     Answer, Backoff, Decision, EffectRule, EffectStep, Entry, Guard, Guards, Instruments, Observation, OnExhausted,
     OnPartial, OnUnknown, Policy, Progress, Reason, Signal, Status, Unknown, UnknownEffect, decide, decide_under,
-    effect_step, settle,
+    effect_step, idempotency_key, query_token, settle,
 };
 use proptest::prelude::*;
 
@@ -136,6 +136,46 @@ fn an_overrun_goes_to_a_person_and_without_its_rule_to_nobody() {
     let seen = Observation { signal: Signal::Beating, running_ms: 1_001, ..LOST };
     assert_eq!(decide(&policy, &seen), Decision::Escalate(Reason::Overrun));
     assert_eq!(decide_under(&policy, &seen, Guards::without(Guard::OverrunRule)), Decision::Wait);
+}
+
+/// For each guard that only `decide` and `settle` know: what it decides with it and without.
+#[test]
+fn without_a_guard_the_decision_is_another_one() {
+    let policy = Policy { max_attempts: 2, max_interruptions: 1, ..Policy::default() };
+    let failed = Signal::Failed { retryable: true };
+    let seen =
+        |signal, attempts, interruptions| Observation { signal, running_ms: 0, attempts, interruptions, unknown: None };
+    let call = |status_query, answer| {
+        let instruments = Instruments { status_query, ..Instruments::default() };
+        let rule = EffectRule { instruments, ..EffectRule::default() };
+        Observation { unknown: Some(UnknownEffect { rule, answer }), ..seen(Signal::LeaseExpired, 0, 0) }
+    };
+    let again = |learnt| Decision::Requeue { delay_ms: 0, learnt };
+    let not_done = again(Some(Entry::NotDone));
+    let cases = [
+        (Guard::BoundedInterruptions, seen(Signal::LeaseExpired, 0, 1), again(None)),
+        (Guard::TwoBudgets, seen(Signal::LeaseExpired, 1, 0), Decision::Escalate(Reason::AttemptsExhausted)),
+        (Guard::TwoBudgets, seen(failed, 0, 1), Decision::Escalate(Reason::AttemptsExhausted)),
+        (Guard::UnknownIsUnknown, call(false, None), not_done),
+        (Guard::TokenForNotDone, call(true, Some(Answer::NotDone)), not_done),
+    ];
+    for (guard, seen, without) in cases {
+        assert_ne!(decide(&policy, &seen), without, "{guard}");
+        assert_eq!(decide_under(&policy, &seen, Guards::without(guard)), without, "{guard}");
+    }
+    let exhausted = seen(failed, 1, 0);
+    assert_eq!(decide(&policy, &exhausted), Decision::Escalate(Reason::AttemptsExhausted));
+    let unbounded = decide_under(&policy, &exhausted, Guards::without(Guard::BoundedAttempts));
+    assert!(matches!(unbounded, Decision::Requeue { .. }));
+}
+
+#[test]
+fn tokens_and_keys_are_as_their_guards_say() {
+    let without = Guards::without;
+    assert_eq!((query_token(3, Guards::ALL), query_token(3, without(Guard::TokenInQuery))), (4, 3));
+    let keys = |guards| [3, 5].map(|epoch| idempotency_key(7, "charge", epoch, guards));
+    assert_eq!(keys(Guards::ALL), ["7/charge", "7/charge"]);
+    assert_eq!(keys(without(Guard::StableKey)), ["7/charge/3", "7/charge/5"]);
 }
 
 #[test]

@@ -146,6 +146,28 @@ fn the_largest_epoch_is_refused_like_any_that_does_not_fit() {
 fn without_a_guard_the_write_that_it_refuses_goes_through() {
     let running =
         Row { status: Status::Running, epoch: 3, due: true, lease_live: true, owner_superseded: false, overrun: false };
+    let manual = Row { status: Status::WaitManual, ..running };
+    let done = Row { status: Status::Success, ..running };
+    let lost = Row { lease_live: false, ..running };
+    let with = |verb, to, epoch| Write { verb, to, epoch };
+    let beside = [
+        (Guard::FenceFailure, running, with(Verb::Retry, Status::RetryWait, 1)),
+        (Guard::FenceFailure, running, with(Verb::Release, Status::Pending, 1)),
+        (Guard::FenceFailure, running, with(Verb::GiveUp, Status::WaitManual, 1)),
+        (Guard::FenceJournal, running, with(Verb::Intent, Status::Running, 1)),
+        (Guard::FenceJournal, running, with(Verb::Outcome, Status::Running, 1)),
+        (Guard::StatusAtWrite, done, with(Verb::Requeue, Status::Pending, 3)),
+        (Guard::ManualIsClosed, manual, with(Verb::Claim, Status::Running, 3)),
+        (Guard::CasAtSweep, lost, with(Verb::Requeue, Status::Pending, 1)),
+        (Guard::CasAtSweep, lost, with(Verb::Escalate, Status::WaitManual, 1)),
+        (Guard::CasAtDecision, manual, with(Verb::Rerun, Status::Pending, 1)),
+    ];
+    for (guard, row, write) in beside {
+        assert!(matches!(judge(row, write, Guards::ALL), Judgement::Refused(_)), "{guard}");
+        assert!(matches!(judge(row, write, Guards::without(guard)), Judgement::Applied { .. }), "{guard}");
+        let stale_claim = with(Verb::Claim, Status::Running, 1);
+        assert!(matches!(judge(row, stale_claim, Guards::without(guard)), Judgement::Refused(_)), "{guard}");
+    }
     let cases = [
         (Guard::FenceComplete, Write { verb: Verb::Complete, to: Status::Success, epoch: 1 }),
         (Guard::FenceHeartbeat, Write { verb: Verb::Heartbeat, to: Status::Running, epoch: 1 }),
@@ -154,6 +176,22 @@ fn without_a_guard_the_write_that_it_refuses_goes_through() {
     for (guard, write) in cases {
         assert!(matches!(judge(running, write, Guards::ALL), Judgement::Refused(_)), "{guard}");
         assert!(matches!(judge(running, write, Guards::without(guard)), Judgement::Applied { .. }), "{guard}");
+    }
+}
+
+#[test]
+fn without_the_bump_on_escalate_the_epoch_stays() {
+    let lost = Row {
+        status: Status::Running,
+        epoch: 3,
+        due: true,
+        lease_live: false,
+        owner_superseded: false,
+        overrun: false,
+    };
+    let write = Write { verb: Verb::Escalate, to: Status::WaitManual, epoch: 3 };
+    for (guards, epoch) in [(Guards::ALL, 4), (Guards::without(Guard::BumpOnEscalate), 3)] {
+        assert_eq!(judge(lost, write, guards), Judgement::Applied { status: Status::WaitManual, epoch });
     }
 }
 

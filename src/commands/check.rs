@@ -164,9 +164,10 @@ fn ablation_table(rows: &[CheckRow]) -> String {
             first.map_or("nothing", |_| protected).to_owned(),
             first.map_or_else(String::new, |row| row.trace_len.to_string()),
             others.collect::<Vec<_>>().join(", "),
+            if guard.on_code() { "model, code" } else { "model" }.to_owned(),
         ]
     });
-    let lines = layout(&["without", "breaks", "in steps", "and then also"], &cells);
+    let lines = layout(&["without", "breaks", "in steps", "and then also", "shown on"], &cells);
     // A guard that nothing misses is the bad news here.
     painted(&lines, Guard::ALL.into_iter().map(|guard| is_missed(rows, guard)))
 }

@@ -120,6 +120,7 @@ impl Play<'_> {
         let quiet = |wire: Wire| wire.stage == Stage::Quiet;
         live.core.bad != 0
             || (properties::all_resolved(setup, &live.core)
+                && !(0..setup.shape.tasks).any(|task| executor::is_candidate(setup, &live.core, task))
                 && live.core.runs[..setup.shape.runs].iter().all(|run| run.phase == Phase::Idle)
                 && live.core.tasks[..setup.shape.tasks].iter().all(|task| task.calls == 0)
                 && live.core.seen.iter().all(|seen| *seen == Seen::NOTHING)
