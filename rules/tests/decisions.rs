@@ -143,8 +143,14 @@ fn an_overrun_goes_to_a_person_and_without_its_rule_to_nobody() {
 fn without_a_guard_the_decision_is_another_one() {
     let policy = Policy { max_attempts: 2, max_interruptions: 1, ..Policy::default() };
     let failed = Signal::Failed { retryable: true };
-    let seen =
-        |signal, attempts, interruptions| Observation { signal, running_ms: 0, attempts, interruptions, unknown: None };
+    let seen = |signal, attempts, interruptions| Observation {
+        signal,
+        running_ms: 0,
+        attempts,
+        interruptions,
+        unknown: None,
+        progress: None,
+    };
     let call = |status_query, answer| {
         let instruments = Instruments { status_query, ..Instruments::default() };
         let rule = EffectRule { instruments, ..EffectRule::default() };
