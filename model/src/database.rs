@@ -102,6 +102,8 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
         record(setup, index, task, request.step, entry);
     }
     match verb {
+        // Of a lease that had ended only without its guard.
+        Verb::Heartbeat => task.expired = false,
         Verb::Intent => record(setup, index, task, request.step, Entry::Intent),
         Verb::Outcome => record(setup, index, task, request.step, Entry::Done),
         _ => {}

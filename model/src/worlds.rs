@@ -65,7 +65,7 @@ pub fn ablation_world(guard: Guard) -> Result<World, WorldError> {
         Guard::BoundedAttempts => World::lease(1, 1)?.errors(),
         Guard::ManualIsClosed => World::lease(1, 1)?.bad_input(),
         Guard::BumpOnDecision | Guard::BumpOnEscalate => World::lease(1, 2)?.reruns(1),
-        Guard::OverrunRule => World::lease(1, 1)?.hangs(),
+        Guard::OverrunRule | Guard::EndedIsEnded => World::lease(1, 1)?.hangs(),
         Guard::FenceJournal | Guard::StableKey => calls(World::lease(1, 2)?, KEY),
         Guard::IntentBeforeCall => calls(World::lease(1, 2)?, NONE),
         Guard::UnknownIsUnknown => calls(World::lease(1, 1)?, NONE),
@@ -96,6 +96,6 @@ pub const fn protects(guard: Guard) -> Property {
         | Guard::TokenForNotDone
         | Guard::TokenInQuery
         | Guard::StableKey => Property::EffectAtMostOnce,
-        Guard::OverrunRule | Guard::DatabaseClock => Property::EventuallyResolved,
+        Guard::OverrunRule | Guard::DatabaseClock | Guard::EndedIsEnded => Property::EventuallyResolved,
     }
 }

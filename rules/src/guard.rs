@@ -52,11 +52,13 @@ pub enum Guard {
     StableKey = 19,
     /// The database's clock is the only judge of a lease, not a worker's (A1).
     DatabaseClock = 20,
+    /// A lease that has ended is not renewed: what a sweeper has read of it stays true until somebody changes the epoch.
+    EndedIsEnded = 21,
 }
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Guard; 21] = [
+    pub const ALL: [Guard; 22] = [
         Guard::FenceComplete,
         Guard::FenceHeartbeat,
         Guard::CasAtClaim,
@@ -78,6 +80,7 @@ impl Guard {
         Guard::TokenInQuery,
         Guard::StableKey,
         Guard::DatabaseClock,
+        Guard::EndedIsEnded,
     ];
 
     /// The name on the command line and in reports, e.g. `fence_complete`.
@@ -104,13 +107,14 @@ impl Guard {
             Guard::TokenInQuery => "token_in_query",
             Guard::StableKey => "stable_key",
             Guard::DatabaseClock => "database_clock",
+            Guard::EndedIsEnded => "ended_is_ended",
         }
     }
 
     /// Whether the queue's code can be built without it too (its feature `ablation`). The others are removed in the
     /// model only: they are more than one condition of one statement, or need what no story can tell.
     pub const fn on_code(self) -> bool {
-        !matches!(self, Guard::StatusAtWrite | Guard::CasAtDecision | Guard::DatabaseClock)
+        !matches!(self, Guard::StatusAtWrite | Guard::CasAtDecision | Guard::DatabaseClock | Guard::EndedIsEnded)
     }
 
     /// The guard of this name.

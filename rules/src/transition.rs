@@ -313,7 +313,7 @@ pub fn judge(row: Row, write: Write, guards: Guards) -> Judgement {
     let holds = match edge.condition {
         Condition::None => true,
         Condition::Due => row.due,
-        Condition::LeaseLive => row.lease_live,
+        Condition::LeaseLive => row.lease_live || (write.verb == Verb::Heartbeat && !guards.has(Guard::EndedIsEnded)),
         Condition::OwnerLost => lost,
         Condition::OwnerLostOrOverrun => lost || row.overrun,
     };

@@ -158,6 +158,7 @@ fn without_a_guard_the_write_that_it_refuses_goes_through() {
         (Guard::FenceJournal, running, with(Verb::Outcome, Status::Running, 1)),
         (Guard::StatusAtWrite, done, with(Verb::Requeue, Status::Pending, 3)),
         (Guard::ManualIsClosed, manual, with(Verb::Claim, Status::Running, 3)),
+        (Guard::EndedIsEnded, lost, with(Verb::Heartbeat, Status::Running, 3)),
         (Guard::CasAtSweep, lost, with(Verb::Requeue, Status::Pending, 1)),
         (Guard::CasAtSweep, lost, with(Verb::Escalate, Status::WaitManual, 1)),
         (Guard::CasAtDecision, manual, with(Verb::Rerun, Status::Pending, 1)),
