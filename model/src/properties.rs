@@ -58,8 +58,9 @@ pub(crate) fn broken_by_write(
         (Property::DecisionStands, by_owner && moved && write.epoch <= u64::from(before.decided)),
         (
             Property::AttemptsAreBounded,
+            // The loss that goes over the budget is counted too; it is the one that ends the automatic reclaims.
             u32::from(after.attempts) > policy.max_attempts
-                || (write.verb == Verb::Requeue && u32::from(after.interruptions) > policy.max_interruptions),
+                || u32::from(after.interruptions) > policy.max_interruptions.saturating_add(1),
         ),
         (
             Property::OnlyFailuresUseUpAttempts,
@@ -184,7 +185,7 @@ mod tests {
                 Property::AttemptsAreBounded,
                 row(Running, 9),
                 write(Verb::Requeue, 9),
-                Task { interruptions: 2, ..row(Pending, 10) },
+                Task { interruptions: 3, ..row(Pending, 10) },
             ),
             (
                 Property::OnlyFailuresUseUpAttempts,

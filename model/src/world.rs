@@ -342,9 +342,9 @@ impl World {
         // Each run is a claim and an end; a rerun is one more step and gives both budgets back. Without compare-and-set
         // at the claim there can be a blind claim on top of every step.
         let runs = policy.max_attempts.saturating_add(policy.max_interruptions);
-        // Without a bound the search ends where the budget is broken, one run later.
+        // Without a bound the search ends where the budget is broken, two runs later at most.
         let bounded = [Guard::BoundedAttempts, Guard::BoundedInterruptions].map(|guard| guards.has(guard));
-        let runs = runs.saturating_add(u32::from(bounded != [true; 2]));
+        let runs = runs.saturating_add(2 * u32::from(bounded != [true; 2]));
         let lives = u32::from(self.reruns.unwrap_or(0)) + 1;
         let blind = if guards.has(Guard::CasAtClaim) { 1 } else { 2 };
         let needed = runs.saturating_mul(2).saturating_add(1).saturating_mul(lives).saturating_mul(blind);
