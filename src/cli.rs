@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use leaseproof_model::designs::Design;
 use leaseproof_rules::{Guard, Status};
 use leaseproof_scenarios::Millis;
 
@@ -93,8 +94,13 @@ pub struct ReplayArgs {
     leaseproof check\n  \
     leaseproof check --without cas_at_claim\n  \
     leaseproof check --ablations --json\n  \
-    leaseproof check --decisions --only 'query, else escalate'")]
+    leaseproof check --design all\n  \
+    leaseproof check --decisions --only 'query, else escalate'\n\n\
+    The designs commit-running and single-transaction are there to be compared with: they are expected to violate.")]
 pub struct CheckArgs {
+    /// Which design to check, or all three. Exit code 1 is the answer one expects of the two older ones.
+    #[arg(long, default_value = "lease", value_parser = designs, conflicts_with_all = ["without", "ablations", "decisions"])]
+    pub design: Designs,
     /// Switch one guard off and see what breaks. Exit code 1 is then the answer one expects.
     #[arg(long, value_name = "GUARD", conflicts_with = "ablations", value_parser = guard)]
     pub without: Option<Guard>,
@@ -324,6 +330,20 @@ pub struct ResolveArgs {
     /// Refuse if the task's epoch is no longer this one; default: the one it has now.
     #[arg(long)]
     pub epoch: Option<u64>,
+}
+
+/// One design, or all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Designs(pub Vec<Design>);
+
+fn designs(text: &str) -> Result<Designs, String> {
+    if text == "all" {
+        return Ok(Designs(Design::ALL.to_vec()));
+    }
+    let named = Design::ALL.into_iter().find(|design| design.name() == text);
+    named
+        .map(|design| Designs(vec![design]))
+        .ok_or_else(|| format!("accepted are: {}, all", Design::ALL.map(Design::name).join(", ")))
 }
 
 fn guard(text: &str) -> Result<Guard, String> {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use leaseproof_model::check::{CheckRow, Holds, ModelError, RowKind, Selection, check, check_ablation, protects};
+use leaseproof_model::check::{CheckRow, Holds, ModelError, RowKind, check_ablation, protects};
+use leaseproof_model::designs::{Design, check_design};
 use leaseproof_rules::{Guard, Property};
 use serde::Serialize;
 use serde_json::Value;
@@ -34,15 +35,18 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             rows = check_ablation(guard).map_err(internal)?;
         }
         (false, None) => {
-            progress.set_message("the design in all worlds");
-            rows = check(Selection::default()).map_err(internal)?;
+            for design in &args.design.0 {
+                progress.set_message(format!("the design {design} in all its worlds"));
+                rows.extend(check_design(*design).map_err(internal)?);
+            }
         }
     }
     progress.finish_and_clear();
     if args.json {
         print_json(&rows.iter().map(to_json).collect::<Vec<_>>())?;
     } else {
-        print(&report(&rows, args.ablations))?;
+        let lease_alone = args.design.0 == [Design::Lease];
+        print(&if lease_alone { report(&rows, args.ablations) } else { compared(&args.design.0, &rows) })?;
     }
     match rows.iter().all(|row| row.holds == Holds::Holds) {
         true => Ok(()),
@@ -103,16 +107,7 @@ fn report(rows: &[CheckRow], ablations: bool) -> String {
     let shown: Vec<&CheckRow> =
         rows.iter().filter(|row| row.holds == Holds::Violated && !row.trace.is_empty()).collect();
     for row in shown.iter().filter(|row| !ablations && row.kind != RowKind::Sometimes) {
-        let world = row.shown_in.as_deref().unwrap_or_default();
-        let title = format!("\nThe shortest run against “{}”, in {world}:", sentence(row));
-        out.push_str(&paint(Tone::Strong, &title));
-        out.push('\n');
-        for (number, step) in (1..).zip(&row.trace) {
-            for (index, line) in fill(step, width().saturating_sub(6).max(40)).into_iter().enumerate() {
-                let margin = if index == 0 { format!("{number:>4}") } else { " ".repeat(4) };
-                out.push_str(&format!("{margin}  {line}\n"));
-            }
-        }
+        out.push_str(&shortest_run(row));
     }
     let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
     if ablations {
@@ -132,6 +127,49 @@ fn report(rows: &[CheckRow], ablations: bool) -> String {
         count(Holds::Cut),
         if worlds == 1 { "world" } else { "worlds" }
     ));
+    out
+}
+
+fn shortest_run(row: &CheckRow) -> String {
+    let world = row.shown_in.as_deref().unwrap_or_default();
+    let mut out = paint(Tone::Strong, &format!("\nThe shortest run against “{}”, in {world}:", sentence(row)));
+    out.push('\n');
+    for (number, step) in (1..).zip(&row.trace) {
+        for (index, line) in fill(step, width().saturating_sub(6).max(40)).into_iter().enumerate() {
+            let margin = if index == 0 { format!("{number:>4}") } else { " ".repeat(4) };
+            out.push_str(&format!("{margin}  {line}\n"));
+        }
+    }
+    out
+}
+
+/// One table a design: each property in the world, or worlds, that the row is about. Then the shortest run against each
+/// property in the first world of a design, which is the design as it is meant.
+fn compared(designs: &[Design], rows: &[CheckRow]) -> String {
+    let mut out = String::new();
+    for design in designs {
+        let of_design: Vec<&CheckRow> = rows.iter().filter(|row| row.design == design.name()).collect();
+        let (cases, told): (Vec<&CheckRow>, _) = of_design.iter().partition(|row| row.kind == RowKind::Sometimes);
+        let cells = told.iter().map(|row| {
+            let trace = if row.trace_len == 0 { "–".to_owned() } else { row.trace_len.to_string() };
+            let world = match row.worlds.as_slice() {
+                [one] => one.clone(),
+                many => format!("{} worlds", many.len()),
+            };
+            vec![mark(row.holds).to_owned(), sentence(row).to_owned(), trace, world]
+        });
+        out.push_str(&paint(Tone::Strong, &format!("{design}\n")));
+        let lines = layout(&["", "property", "shortest trace", "in"], &cells.collect::<Vec<_>>());
+        out.push_str(&painted(&lines, told.iter().map(|row| row.holds == Holds::Holds)));
+        let reached = cases.iter().filter(|row| row.holds == Holds::Holds).count();
+        out.push_str(&format!("{reached} of {} cases can be reached\n\n", cases.len()));
+    }
+    for row in rows.iter().filter(|row| row.holds == Holds::Violated && !row.trace.is_empty()) {
+        let as_meant = rows.iter().find(|first| first.design == row.design);
+        if as_meant.is_some_and(|first| first.worlds == row.worlds) {
+            out.push_str(&shortest_run(row));
+        }
+    }
     out
 }
 

@@ -25,6 +25,37 @@ fn a_story_is_drawn_with_one_lane_a_node_on_both_rungs() {
 }
 
 #[test]
+fn the_older_designs_fail_as_the_documentation_shows() {
+    let output = Place::empty().run(&["check", "--design", "single-transaction"]);
+    assert_eq!(output.status.code(), Some(1));
+    let mut table = text(&output.stdout);
+    table += &text(&Place::empty().run(&["check", "--design", "commit-running"]).stdout);
+    let page = std::fs::read_to_string(repository("docs/model.md")).unwrap();
+    let (_, rest) = page.split_once("```text\ncommit-running\n").unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    for line in shown.lines() {
+        assert!(table.contains(line), "{line:?} is not in:\n{table}");
+    }
+    assert!(table.contains("The shortest run against “an outside effect happens at most once"), "{table}");
+}
+
+/// Also the one place in the tests where every story runs over as many seeds as the matrix has by default.
+#[test]
+fn the_readmes_show_the_matrix_that_their_command_prints() {
+    let table = Place::empty().good(&["matrix"]);
+    for readme in ["README.md", "README.zh-CN.md"] {
+        let page = std::fs::read_to_string(repository(readme)).unwrap();
+        let (_, rest) = page.split_once("```text\n    verdict").unwrap();
+        let (excerpt, _) = rest.split_once("```").unwrap();
+        for line in excerpt.lines().skip(1).filter(|line| !["", "…"].contains(line)) {
+            // How long it took is the machine's.
+            let line = line.rsplit_once("; ").map_or(line, |(line, _)| line);
+            assert!(table.contains(line), "{readme}: {line:?} is not in:\n{table}");
+        }
+    }
+}
+
+#[test]
 fn the_readmes_show_the_run_that_their_command_draws() {
     let story = repository("scenarios/stories/zombie-calls-late-fenced.toml");
     let drawn = Place::empty().good(&["replay", &story, "--seed", "2"]);

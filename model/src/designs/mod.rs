@@ -1,8 +1,8 @@
 //! The two older designs beside the lease, each as a model over the same statuses, transitions and properties:
 //! [`CommitRunning`] (S1) and [`SingleTransaction`] (S2). They are here to be compared (S4), and are expected to fail.
 //!
-//! Neither has attempts, a person, WAIT_MANUAL or RETRY_WAIT, so the two properties that speak of a person's decisions have
-//! nothing to speak of.
+//! Neither has a person, WAIT_MANUAL, RETRY_WAIT or two budgets, so the properties that speak of these have nothing to
+//! speak of.
 
 mod cases;
 pub mod commit_running;
