@@ -230,6 +230,9 @@ pub struct EnqueueArgs {
     /// What follows when the attempts are used up.
     #[arg(long, value_enum, default_value = "escalate")]
     pub on_exhausted: Exhausted,
+    /// An error that is never retried, by its code; may be given again. Codes of kind `shell`: exit-N, signal-N, timeout.
+    #[arg(long, value_name = "CODE")]
+    pub never_retry: Vec<String>,
     /// Not before this long from now.
     #[arg(long, default_value = "0s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub delay: Millis,
@@ -250,7 +253,7 @@ pub enum Exhausted {
 #[command(
     after_help = "Payload of a task of kind `shell`: {\"command\": \"…\", \"timeout_ms\": 60000}; the timeout may be left out.\n\
     The command runs under `sh -c` with LEASEPROOF_TASK_ID and LEASEPROOF_EPOCH set. Exit 0 is success, 65 is bad input \
-    (never retried), everything else is worth another attempt. When the lease is lost the command and its children are killed. \
+    (never retried), everything else is worth another attempt, unless the task was put in with --never-retry exit-N. When the lease is lost the command and its children are killed. \
     Only when this worker itself is killed does a command live on, as a zombie: what it calls should check the epoch.\n\n\
     A task of any other kind goes to a person: this worker has no handler for it.\n\n\
     Examples:\n  leaseproof queue work --until-empty\n  leaseproof queue work --slots 16 --slot-name host-a --grace 2m"

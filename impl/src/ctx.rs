@@ -19,6 +19,15 @@ pub enum TaskError {
     /// Worth another attempt (A3).
     #[error("{0}")]
     Retryable(String),
+    /// Worth another attempt, unless the task's policy never retries this code (A4).
+    #[error("{code}{}{why}", if why.is_empty() { "" } else { ": " })]
+    Coded {
+        /// What kind of error it is, e.g. `card_declined`; see
+        /// [`Policy::never_retry`](leaseproof_rules::Policy::never_retry).
+        code: String,
+        /// What was seen.
+        why: String,
+    },
     /// The same input will fail again: never retried (M2).
     #[error("bad input: {0}")]
     BadInput(String),

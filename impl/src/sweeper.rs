@@ -129,6 +129,7 @@ impl Sweeper {
                 unknown: next.as_ref().map(|effect| UnknownEffect {
                     rule: self.queries.able(&task.kind, &effect.key, effect.rule),
                     answer,
+                    asked_ms: task.lost_ms,
                 }),
                 progress: None,
             };

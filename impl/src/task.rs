@@ -241,6 +241,8 @@ pub(crate) fn policy_params(policy: &Policy) -> Vec<Param> {
         ms_param(policy.backoff.max_ms),
         Param::Int(policy.expected_run_ms.map(|ms| ms.min(LONGEST_MS) as i64)),
         Param::text(on_exhausted),
+        // Strings always are JSON.
+        Param::text(serde_json::to_string(&policy.never_retry).unwrap_or_default()),
     ]
 }
 
@@ -254,10 +256,17 @@ pub(crate) fn policy(row: &Row) -> Result<Result<Policy, String>, Error> {
         (ms("backoff_base_ms")?, small("backoff_factor")?, ms("backoff_max_ms")?),
         row.opt_int("expected_run_ms")?,
         row.text("on_exhausted")?,
+        row.text("never_retry")?,
     );
     let assemble = || -> Result<Policy, String> {
-        let ((lease, heartbeat, margin), (attempts, interruptions), (base, factor, max), expected, on_exhausted) =
-            fields;
+        let (
+            (lease, heartbeat, margin),
+            (attempts, interruptions),
+            (base, factor, max),
+            expected,
+            on_exhausted,
+            never_retry,
+        ) = fields;
         let policy = Policy {
             lease_ms: lease?,
             heartbeat_ms: heartbeat?,
@@ -273,6 +282,8 @@ pub(crate) fn policy(row: &Row) -> Result<Result<Policy, String>, Error> {
                 "fail" => OnExhausted::Fail,
                 other => return Err(format!("on_exhausted is {other:?}; accepted are \"escalate\" and \"fail\"")),
             },
+            never_retry: serde_json::from_str(&never_retry)
+                .map_err(|error| format!("never_retry is no JSON array of texts: {error}"))?,
         };
         policy.validate().map_err(|error| error.to_string())?;
         Ok(policy)

@@ -101,8 +101,11 @@ fn after_failure(setup: &Setup, state: &State, run: Run) -> Next {
     let index = usize::from(run.task);
     let row = &state.tasks[index];
     let intent_only = run.phase == Phase::Unsure || row.journal == Some(Entry::Intent);
-    let unknown =
-        setup.effects[index].filter(|_| intent_only).map(|rule: EffectRule| UnknownEffect { rule, answer: run.answer });
+    let unknown = setup.effects[index].filter(|_| intent_only).map(|rule: EffectRule| UnknownEffect {
+        rule,
+        answer: run.answer,
+        asked_ms: 0,
+    });
     let seen = Observation {
         signal: Signal::Failed { retryable: run.phase != Phase::FailingBad },
         running_ms: 0,

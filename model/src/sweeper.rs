@@ -43,7 +43,11 @@ pub fn observe(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Optio
         running_ms: if picked == Picked::Overrun { over_ms } else { 0 },
         attempts: u32::from(row.attempts),
         interruptions: u32::from(row.interruptions),
-        unknown: setup.effects[index].filter(|_| seen.intent).map(|rule| UnknownEffect { rule, answer: seen.answer }),
+        unknown: setup.effects[index].filter(|_| seen.intent).map(|rule| UnknownEffect {
+            rule,
+            answer: seen.answer,
+            asked_ms: 0,
+        }),
         progress: setup.progress(index, seen.recorded),
     })
 }

@@ -29,6 +29,9 @@ pub struct UnknownEffect {
     pub rule: EffectRule,
     /// What the third party said, if it was asked since the owner was lost.
     pub answer: Option<Answer>,
+    /// For how long it could be asked, in ms: since the lease ended, on the database's clock; for an owner that has failed,
+    /// since its first question, on its monotonic clock.
+    pub asked_ms: u64,
 }
 
 /// All that a decision may rest on: what the sweeper can see.
@@ -175,7 +178,9 @@ pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Deci
     // The unknown effect comes first: a person who gets the task for any other reason still has to know of it, and an
     // answer that can be had is had before the budgets end the task.
     let mut learnt = None;
-    if let Some(UnknownEffect { rule, answer }) = seen.unknown {
+    if let Some(UnknownEffect { mut rule, answer, asked_ms }) = seen.unknown {
+        // A third party that does not answer for so long is one that can not be asked (M3).
+        rule.instruments.status_query &= answer != Some(Answer::Unavailable) || asked_ms < policy.ask_for_ms();
         let settled = match guards.has(Guard::UnknownIsUnknown) {
             true => settle_under(rule, answer, guards),
             false => Unknown::Settled { learnt: Some(Entry::NotDone) },

@@ -55,7 +55,7 @@ impl Backoff {
 }
 
 /// Per-task settings (A4).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Policy {
     /// How long a claim lives without a heartbeat, in ms on the database's clock.
     pub lease_ms: u64,
@@ -76,6 +76,8 @@ pub struct Policy {
     pub expected_run_ms: Option<u64>,
     /// What follows when the attempts are used up.
     pub on_exhausted: OnExhausted,
+    /// Codes of errors that are never retried (A4): the task goes the way of bad input at the first of them. None empty.
+    pub never_retry: Vec<String>,
 }
 
 impl Default for Policy {
@@ -90,6 +92,7 @@ impl Default for Policy {
             backoff: Backoff { base_ms: 1_000, factor: 2, max_ms: 300_000 },
             expected_run_ms: None,
             on_exhausted: OnExhausted::Escalate,
+            never_retry: Vec::new(),
         }
     }
 }
@@ -116,6 +119,17 @@ impl Policy {
     /// clock.
     pub fn act_for_ms(&self) -> u64 {
         self.lease_ms.saturating_sub(self.fence_margin_ms)
+    }
+
+    /// How long a third party that does not answer is asked before the effect counts as one that can not be asked about
+    /// (M3), in ms: ten leases.
+    pub fn ask_for_ms(&self) -> u64 {
+        self.lease_ms.saturating_mul(10)
+    }
+
+    /// Whether an error with this code is worth another attempt (A4).
+    pub fn retries(&self, code: &str) -> bool {
+        !self.never_retry.iter().any(|never| never == code)
     }
 
     /// Checks that the settings can work together.
@@ -148,6 +162,9 @@ impl Policy {
         }
         if self.backoff.factor == 0 {
             return refuse("backoff.factor", "must be at least 1".into());
+        }
+        if self.never_retry.iter().any(|code| code.trim().is_empty()) {
+            return refuse("never_retry", "a code must not be empty".into());
         }
         if self.expected_run_ms == Some(0) {
             return refuse("expected_run", "must be longer than 0; leave it out for no bound".into());

@@ -42,7 +42,7 @@ fn any_observation() -> impl Strategy<Value = Observation> {
             running_ms,
             attempts,
             interruptions,
-            unknown: unknown.map(|(rule, answer)| UnknownEffect { rule, answer }),
+            unknown: unknown.map(|(rule, answer)| UnknownEffect { rule, answer, asked_ms: 0 }),
             progress: None,
         },
     )
@@ -75,7 +75,7 @@ proptest! {
         seen in any_observation(),
     ) {
         let rule = EffectRule::default();
-        let seen = Observation { unknown: Some(UnknownEffect { rule, answer: None }), ..seen };
+        let seen = Observation { unknown: Some(UnknownEffect { rule, answer: None, asked_ms: 0 }), ..seen };
         let again = matches!(decide(&policy, &seen), Decision::Requeue { .. } | Decision::Ask);
         prop_assert!(!again);
     }
@@ -154,7 +154,7 @@ fn without_a_guard_the_decision_is_another_one() {
     let call = |status_query, answer| {
         let instruments = Instruments { status_query, ..Instruments::default() };
         let rule = EffectRule { instruments, ..EffectRule::default() };
-        Observation { unknown: Some(UnknownEffect { rule, answer }), ..seen(Signal::LeaseExpired, 0, 0) }
+        Observation { unknown: Some(UnknownEffect { rule, answer, asked_ms: 0 }), ..seen(Signal::LeaseExpired, 0, 0) }
     };
     let again = |learnt| Decision::Requeue { delay_ms: 0, learnt };
     let not_done = again(Some(Entry::NotDone));
@@ -190,7 +190,7 @@ fn a_status_query_moves_the_line_from_manual_to_automatic() {
     let asked = |status_query, answer| {
         let rule =
             EffectRule { instruments: Instruments { status_query, ..Instruments::default() }, ..EffectRule::default() };
-        let unknown = Some(UnknownEffect { rule, answer });
+        let unknown = Some(UnknownEffect { rule, answer, asked_ms: 0 });
         decide(&policy, &Observation { unknown, ..LOST })
     };
     assert_eq!(asked(false, None), Decision::Escalate(Reason::OutcomeUnknown));
@@ -229,7 +229,7 @@ fn what_is_known_to_be_partly_done_waits_for_a_person_where_its_declaration_says
     // What has just been learnt counts.
     let instruments = Instruments { status_query: true, execution_token: true, ..Instruments::NONE };
     let rule = EffectRule { instruments, ..EffectRule::default() };
-    let unknown = |answer| Some(UnknownEffect { rule, answer: Some(answer) });
+    let unknown = |answer| Some(UnknownEffect { rule, answer: Some(answer), asked_ms: 0 });
     let lost = |done, answer| decided(Signal::LeaseExpired, OnPartial::Escalate, done, unknown(answer));
     assert_eq!(lost(0, Answer::Done), partly);
     assert_eq!(lost(0, Answer::NotDone), Decision::Requeue { delay_ms: 0, learnt: Some(Entry::NotDone) });
@@ -241,7 +241,7 @@ fn a_part_is_a_fact_behind_a_token_and_a_doubt_without() {
     for (execution_token, reason) in [(true, Reason::PartlyDone), (false, Reason::OutcomeUnknown)] {
         let instruments = Instruments { status_query: true, execution_token, ..Instruments::NONE };
         let rule = EffectRule { instruments, ..EffectRule::default() };
-        let unknown = Some(UnknownEffect { rule, answer: Some(Answer::Partial) });
+        let unknown = Some(UnknownEffect { rule, answer: Some(Answer::Partial), asked_ms: 0 });
         assert_eq!(decide(&Policy::default(), &Observation { unknown, ..LOST }), Decision::Escalate(reason));
     }
 }
@@ -260,14 +260,40 @@ fn a_policy_that_can_not_work_is_refused_by_field() {
     let good = Policy::default();
     assert_eq!(good.validate(), Ok(()));
     for (policy, field) in [
-        (Policy { lease_ms: 0, ..good }, "lease"),
-        (Policy { heartbeat_ms: 0, ..good }, "heartbeat"),
-        (Policy { heartbeat_ms: 14_000, ..good }, "heartbeat"),
-        (Policy { fence_margin_ms: 30_000, ..good }, "heartbeat"),
-        (Policy { max_attempts: 0, ..good }, "max_attempts"),
-        (Policy { expected_run_ms: Some(0), ..good }, "expected_run"),
-        (Policy { backoff: Backoff { factor: 0, ..good.backoff }, ..good }, "backoff.factor"),
+        (Policy { lease_ms: 0, ..good.clone() }, "lease"),
+        (Policy { heartbeat_ms: 0, ..good.clone() }, "heartbeat"),
+        (Policy { heartbeat_ms: 14_000, ..good.clone() }, "heartbeat"),
+        (Policy { fence_margin_ms: 30_000, ..good.clone() }, "heartbeat"),
+        (Policy { never_retry: vec!["declined".into(), " ".into()], ..good.clone() }, "never_retry"),
+        (Policy { max_attempts: 0, ..good.clone() }, "max_attempts"),
+        (Policy { expected_run_ms: Some(0), ..good.clone() }, "expected_run"),
+        (Policy { backoff: Backoff { factor: 0, ..good.backoff }, ..good.clone() }, "backoff.factor"),
     ] {
         assert_eq!(policy.validate().map_err(|error| error.field), Err(field));
     }
+}
+
+#[test]
+fn only_the_codes_that_a_policy_names_are_never_retried() {
+    let policy = Policy { never_retry: vec!["declined".into()], ..Policy::default() };
+    assert!(!policy.retries("declined") && policy.retries("timeout") && Policy::default().retries("declined"));
+}
+
+/// Neither for ever, nor for less than was said.
+#[test]
+fn a_third_party_that_does_not_answer_is_asked_for_ten_leases() {
+    let policy = Policy::default();
+    let instruments = Instruments { status_query: true, execution_token: true, ..Instruments::NONE };
+    let after = |asked_ms, answer, on_unknown| {
+        let rule = EffectRule { instruments, on_unknown, ..EffectRule::default() };
+        decide(&policy, &Observation { unknown: Some(UnknownEffect { rule, answer, asked_ms }), ..LOST })
+    };
+    let silent = Some(Answer::Unavailable);
+    assert_eq!(after(299_999, silent, OnUnknown::Escalate), Decision::Wait);
+    assert_eq!(after(300_000, silent, OnUnknown::Escalate), Decision::Escalate(Reason::OutcomeUnknown));
+    assert_eq!(after(300_000, silent, OnUnknown::Skip), Decision::Requeue { delay_ms: 0, learnt: None });
+    // Whoever comes late still asks, and an answer is an answer.
+    assert_eq!(after(u64::MAX, None, OnUnknown::Escalate), Decision::Ask);
+    let done = Decision::Requeue { delay_ms: 0, learnt: Some(Entry::Done) };
+    assert_eq!(after(u64::MAX, Some(Answer::Done), OnUnknown::Escalate), done);
 }

@@ -145,6 +145,7 @@ impl Place<'_> {
                 Some(text) => self.word(text, "policy.on_exhausted", &ends)?,
                 None => standard.on_exhausted,
             },
+            never_retry: Vec::new(),
         };
         match policy.validate() {
             Ok(()) => Ok(policy),

@@ -279,7 +279,7 @@ impl Machines {
 async fn enqueue(world: Arc<World>, queue: Queue) -> Result<(), String> {
     for index in 0..world.story.tasks.len() {
         let payload = serde_json::to_vec(&index).map_err(|error| error.to_string())?;
-        let task = NewTask::new(process::KIND, payload).policy(world.story.policy);
+        let task = NewTask::new(process::KIND, payload).policy(world.story.policy.clone());
         let enqueued = queue.enqueue(task).await.map_err(|error| error.to_string())?;
         world.bind_task(index, enqueued.id);
     }

@@ -32,7 +32,7 @@ async fn life() {
     queue.check_schema().await.unwrap();
     let policy = Policy { expected_run_ms: Some(60_000), ..Policy::default() };
     for n in 1..=4 {
-        let task = NewTask::new("k", "{}").policy(policy).unique_key(format!("u{n}"));
+        let task = NewTask::new("k", "{}").policy(policy.clone()).unique_key(format!("u{n}"));
         assert_eq!(queue.enqueue(task).await.unwrap().id, n);
     }
     let again = queue.enqueue(NewTask::new("k", "{}").unique_key("u2")).await.unwrap();

@@ -157,6 +157,7 @@ fn policy(args: &EnqueueArgs) -> Policy {
             Exhausted::Escalate => OnExhausted::Escalate,
             Exhausted::Fail => OnExhausted::Fail,
         },
+        never_retry: args.never_retry.clone(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tasks of kind `shell`: a command in a process group of its own, which never outlives its run.
 
+use std::os::unix::process::ExitStatusExt;
 use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
@@ -99,21 +100,30 @@ pub async fn run(ctx: Ctx) -> Result<String, TaskError> {
     let status = match status {
         Ok(Ok(status)) => status,
         Ok(Err(error)) => return Err(TaskError::Retryable(format!("can not be waited for: {error}"))),
-        Err(_) => return Err(TaskError::Retryable(told_of(&format!("no end within {} ms", limit.as_millis()), &told))),
+        Err(_) => return Err(coded("timeout", &format!("no end within {} ms", limit.as_millis()), &told)),
     };
     match status.code() {
         Some(0) => serde_json::to_string(&Output { exit: 0, stdout: stdout.text(), truncated: stdout.cut })
             .map_err(|error| TaskError::Retryable(error.to_string())),
-        Some(EX_DATAERR) => Err(TaskError::BadInput(told_of(&format!("exit {EX_DATAERR}"), &told))),
-        Some(code) => Err(TaskError::Retryable(told_of(&format!("exit {code}"), &told))),
-        None => Err(TaskError::Retryable(told_of(&status.to_string(), &told))),
+        Some(EX_DATAERR) => Err(TaskError::BadInput(told_of(&format!("exit-{EX_DATAERR}"), &told))),
+        Some(code) => Err(coded(&format!("exit-{code}"), "", &told)),
+        None => {
+            let signal = status.signal().unwrap_or_default();
+            Err(coded(&format!("signal-{signal}"), "", &told))
+        }
     }
 }
 
+/// An error that the task's policy may exclude from being retried.
+fn coded(code: &str, what: &str, stderr: &str) -> TaskError {
+    TaskError::Coded { code: code.to_owned(), why: told_of(what, stderr) }
+}
+
 fn told_of(what: &str, stderr: &str) -> String {
-    match stderr.trim() {
-        "" => what.to_owned(),
-        told => format!("{what}: {told}"),
+    match (what, stderr.trim()) {
+        (what, "") => what.to_owned(),
+        ("", told) => told.to_owned(),
+        (what, told) => format!("{what}: {told}"),
     }
 }
 

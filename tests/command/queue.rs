@@ -50,8 +50,8 @@ fn exit_65_and_used_up_attempts_go_to_a_person_who_can_decide_each_way() {
         .map(|task| (task["reason"].as_str().unwrap(), task["attempts"].as_u64().unwrap()))
         .collect();
     assert_eq!(told, [("not_retryable", 1), ("attempts_exhausted", 2), ("attempts_exhausted", 2)]);
-    assert_eq!(waiting[0]["last_error"], "bad input: exit 65: no such customer");
-    assert_eq!(waiting[1]["last_error"], "exit 3: it broke");
+    assert_eq!(waiting[0]["last_error"], "bad input: exit-65: no such customer");
+    assert_eq!(waiting[1]["last_error"], "exit-3: it broke");
 
     let decide = |id: &str, how: &[&str]| {
         let said = ["--by", "alice", "--why", "asked the customer"];
@@ -133,7 +133,21 @@ fn people_read_the_whole_record() {
     place.good(&["queue", "enqueue", "--payload", FAILS, "--max-attempts", "1"]);
     work(&place);
     let shown = place.good(&["queue", "show", "1"]);
-    for part in ["WAIT_MANUAL", "attempts_exhausted", "enqueue", "claim", "give_up", "exit 3: it broke"] {
+    for part in ["WAIT_MANUAL", "attempts_exhausted", "enqueue", "claim", "give_up", "exit-3: it broke"] {
         assert!(shown.contains(part), "{part} is missing in:\n{shown}");
     }
+}
+
+#[test]
+fn an_error_that_the_task_never_retries_goes_to_a_person_at_once() {
+    let place = Place::with_queue();
+    let enqueue = ["queue", "enqueue", "--payload", FAILS, "--retry-delay", "10ms", "--max-attempts", "2"];
+    place.good(&[&enqueue[..], &["--never-retry", "timeout", "--never-retry", "exit-3"]].concat());
+    place.good(&[&enqueue[..], &["--never-retry", "exit-4"]].concat());
+    work(&place);
+    let waiting = place.json(&["queue", "list", "--status", "wait_manual"]);
+    let told: Vec<_> = (waiting.as_array().unwrap().iter())
+        .map(|task| (task["reason"].as_str().unwrap(), task["attempts"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(told, [("not_retryable", 1), ("attempts_exhausted", 2)]);
 }

@@ -29,7 +29,7 @@ pub(crate) const SQLITE: Dialect = Dialect { now: crate::SQLITE_NOW_MS, lock_due
 
 /// The columns of a task that make up its policy, in the order the readers expect.
 pub(crate) const POLICY_COLUMNS: &str = "lease_ms, heartbeat_ms, fence_margin_ms, max_attempts, max_interruptions, \
-     backoff_base_ms, backoff_factor, backoff_max_ms, expected_run_ms, on_exhausted";
+     backoff_base_ms, backoff_factor, backoff_max_ms, expected_run_ms, on_exhausted, never_retry";
 
 /// The columns of a task that a person reads.
 pub(crate) const TASK_COLUMNS: &str = "id, kind, payload, unique_key, status, epoch, due_at_ms, owner, claimed_at_ms, \
@@ -270,7 +270,7 @@ impl Texts {
         let enqueue = format!(
             "{} INSERT INTO tasks (kind, payload, unique_key, status, due_at_ms, created_at_ms, {POLICY_COLUMNS}, \
              last_verb, last_actor) VALUES ($1, $2, $3, '{pending}', {now} + $4, {now}, \
-             $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, '{}', $15) ON CONFLICT (unique_key) DO NOTHING RETURNING id",
+             $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '{}', $16) ON CONFLICT (unique_key) DO NOTHING RETURNING id",
             read(tags::ENQUEUE),
             tags::ENQUEUE
         );

@@ -23,6 +23,8 @@ pub struct LostTask {
     pub signal: Signal,
     /// Time since the claim, in ms on the database's clock.
     pub running_ms: u64,
+    /// Time since the end of its lease, in ms on the database's clock; 0 if it is live.
+    pub lost_ms: u64,
     /// Failed attempts so far.
     pub attempts: u32,
     /// Lost owners so far, without this one.
@@ -120,6 +122,7 @@ fn read(row: &Row) -> Result<LostTask, Error> {
         (false, Some(_)) => Signal::OwnerSuperseded,
         (false, None) => Signal::Beating,
     };
+    let lost = row.opt_int("lease_until_ms")?.map_or(0, |until| now - until);
     let running = now - row.opt_int("claimed_at_ms")?.unwrap_or(now);
     Ok(LostTask {
         id: row.int("id")?,
@@ -129,6 +132,7 @@ fn read(row: &Row) -> Result<LostTask, Error> {
         owner: row.opt_text("owner")?.unwrap_or_default(),
         signal,
         running_ms: u64::try_from(running).unwrap_or(0),
+        lost_ms: u64::try_from(lost).unwrap_or(0),
         attempts: task::count(row, "attempts")?,
         interruptions: task::count(row, "interruptions")?,
         policy: task::policy(row)?,

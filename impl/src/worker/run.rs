@@ -166,11 +166,13 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError, r
             return;
         }
         TaskError::BadInput(_) => false,
+        TaskError::Coded { code, .. } => policy.retries(code),
         TaskError::Retryable(_) | TaskError::OutcomeUnknown { .. } => true,
     };
     let why = error.to_string();
     let mut unknown = run.unknown();
     let mut answer = None;
+    let began = Instant::now();
     loop {
         let next = unknown.first_key_value().map(|(key, rule)| (key.clone(), *rule));
         let seen = Observation {
@@ -178,9 +180,11 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError, r
             running_ms: 0,
             attempts: run.task.attempts,
             interruptions: run.task.interruptions,
-            unknown: next
-                .as_ref()
-                .map(|(key, rule)| UnknownEffect { rule: shared.queries.able(&run.task.kind, key, *rule), answer }),
+            unknown: next.as_ref().map(|(key, rule)| UnknownEffect {
+                rule: shared.queries.able(&run.task.kind, key, *rule),
+                answer,
+                asked_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            }),
             progress: None,
         };
         match decide_under(policy, &seen, run.store.guards()) {

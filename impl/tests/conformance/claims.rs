@@ -88,14 +88,18 @@ pub async fn a_claim_hands_out_what_was_put_in(db: &Db) {
         backoff: Backoff { base_ms: 11, factor: 3, max_ms: 99_999 },
         expected_run_ms: Some(4_321),
         on_exhausted: OnExhausted::Fail,
+        never_retry: vec!["declined".into(), "\"quoted\", 北京".into()],
     };
     let payload = r#"{"to": "北京", "n": 1}"#;
-    let id =
-        store.enqueue(&NewTask::new("mail", payload).policy(policy).unique_key("once"), "client").await.unwrap().id;
+    let id = store
+        .enqueue(&NewTask::new("mail", payload).policy(policy.clone()).unique_key("once"), "client")
+        .await
+        .unwrap()
+        .id;
     let task = claim_one(&store, "worker").await;
     assert_eq!((task.id, task.epoch, task.kind.as_str()), (id, 1, "mail"));
     assert_eq!(task.payload, payload.as_bytes());
-    assert_eq!(task.policy, Ok(policy));
+    assert_eq!(task.policy, Ok(policy.clone()));
     assert_eq!((task.attempts, task.interruptions), (0, 0));
 
     let shown = store.task(id).await.unwrap();

@@ -17,7 +17,7 @@ use crate::support::{
 async fn run_busy_handler(db: &Db, mode: HeartbeatMode) -> Shown {
     let queue = db.queue().await;
     let policy = short_lease();
-    let id = put(&queue, policy).await;
+    let id = put(&queue, policy.clone()).await;
     sweeping(db).await;
     let (stop, stopped) = oneshot::channel::<()>();
     let url = db.url().to_string();

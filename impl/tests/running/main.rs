@@ -84,6 +84,7 @@ on_every_database! {
     sweeps::a_run_far_over_its_expected_time_goes_to_a_person,
     sweeps::settings_that_can_not_be_read_bring_a_lost_task_to_a_person,
     sweeps::an_unknown_effect_is_settled_by_its_instruments,
+    sweeps::a_third_party_that_never_answers_brings_the_task_to_a_person,
     sweeps::every_unknown_effect_of_a_task_is_asked_about_and_none_is_requeued_half_known,
     sweeps::a_query_that_this_sweeper_does_not_have_counts_as_none,
     sweeps::a_third_party_that_hangs_does_not_hold_up_the_sweep,

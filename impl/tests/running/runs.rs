@@ -113,7 +113,11 @@ pub async fn what_can_not_succeed_goes_to_a_person_after_one_run(db: &Db) {
     let unknown_kind = enqueue("nobody's", "{}").await;
     let unreadable = enqueue("good", "{}").await;
     let unworkable = enqueue("good", "{}").await;
+    let unlisted = enqueue("good", "{}").await;
     let good = enqueue("good", "{}").await;
+    let never = Policy { never_retry: vec!["declined".into()], ..at_once() };
+    let declined = queue.enqueue(NewTask::new("decline", "{}").policy(never)).await.unwrap().id;
+    db.execute(&format!("UPDATE tasks SET never_retry = 'declined' WHERE id = {unlisted}")).await;
     db.execute(&format!("UPDATE tasks SET on_exhausted = 'shrug' WHERE id = {unreadable}")).await;
     db.execute(&format!("UPDATE tasks SET lease_ms = 0 WHERE id = {unworkable}")).await;
 
@@ -121,9 +125,14 @@ pub async fn what_can_not_succeed_goes_to_a_person_after_one_run(db: &Db) {
     let worker = start(
         builder
             .handler("decode", |ctx| async move { ctx.payload::<Vec<u8>>().map(|_| "1".into()) })
-            .handler("good", async |_| Ok("1".into())),
+            .handler("good", async |_| Ok("1".into()))
+            .handler("decline", async |_| {
+                Err(TaskError::Coded { code: "declined".into(), why: "by the issuer".into() })
+            }),
     );
     let expected = [
+        (declined, "declined: by the issuer"),
+        (unlisted, "never_retry"),
         (refused, "no such account"),
         (undecodable, "payload"),
         (unknown_kind, "nobody's"),

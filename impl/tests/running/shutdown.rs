@@ -17,7 +17,7 @@ use crate::third_party::{ThirdParty, no_answer};
 pub async fn within_the_grace_a_handler_finishes_and_its_lease_is_renewed(db: &Db) {
     let queue = db.queue().await;
     let policy = short_lease();
-    let id = put(&queue, policy).await;
+    let id = put(&queue, policy.clone()).await;
     sweeping(db).await;
     let (door, mut keeper) = gate();
     let worker = start(
@@ -96,7 +96,7 @@ pub async fn a_blocking_handler_that_finishes_after_the_grace_still_reports(db: 
 async fn stop_while_blocked(db: &Db, awaits: bool) -> (impl Future<Output = ()>, i64) {
     let queue = db.queue().await;
     let policy = short_lease();
-    let id = put(&queue, policy).await;
+    let id = put(&queue, policy.clone()).await;
     sweeping(db).await;
     let (door, mut keeper) = gate();
     let (unblock, blocked) = std::sync::mpsc::channel::<()>();

@@ -68,7 +68,7 @@ pub async fn an_owner_lost_once_too_often_brings_the_task_to_a_person(db: &Db) {
 pub async fn a_run_far_over_its_expected_time_goes_to_a_person(db: &Db) {
     let queue = db.queue().await;
     let policy = Policy { expected_run_ms: Some(60_000), ..at_once() };
-    let (slow, fine) = (put(&queue, policy).await, put(&queue, policy).await);
+    let (slow, fine) = (put(&queue, policy.clone()).await, put(&queue, policy).await);
     queue.store().claim(LIVE_OWNER, 2).await.unwrap();
     let clock = db.clock();
     let earlier = format!("claimed_at_ms = {clock} - {HOUR_MS}, overrun_at_ms = {clock} - {HOUR_MS} + expected_run_ms");
@@ -119,6 +119,24 @@ pub async fn an_unknown_effect_is_settled_by_its_instruments(db: &Db) {
         assert_eq!(tokens, vec![2; usize::from(answer.is_some())], "newer than the lost run's");
         db.execute(&format!("DELETE FROM tasks WHERE id = {id}")).await;
     }
+}
+
+/// Ten leases after the end of the lease it counts as one that can not be asked (M3).
+pub async fn a_third_party_that_never_answers_brings_the_task_to_a_person(db: &Db) {
+    let queue = db.queue().await;
+    let third = ThirdParty::default();
+    let id = lost(db, &queue, at_once(), Some(rule(false, true, true, OnUnknown::Escalate))).await;
+    let asking = sweeper(&queue).queries(third.queries());
+    let ended = async |ms_ago: u64| {
+        db.execute(&format!("UPDATE tasks SET lease_until_ms = {} - {ms_ago} WHERE id = {id}", db.clock())).await;
+    };
+    ended(at_once().ask_for_ms() - 60_000).await;
+    assert_eq!(asking.sweep_once().await.unwrap(), SweepReport { seen: 1, waiting: 1, ..SweepReport::default() });
+    ended(at_once().ask_for_ms()).await;
+    assert_eq!(asking.sweep_once().await.unwrap(), SweepReport { seen: 1, escalated: 1, ..SweepReport::default() });
+    let unknown = (Status::WaitManual, Some(Reason::OutcomeUnknown), vec![Entry::Intent]);
+    assert_eq!(came_to(&queue, id).await, unknown);
+    assert_eq!(third.questions().len(), 2, "it is asked a last time");
 }
 
 pub async fn every_unknown_effect_of_a_task_is_asked_about_and_none_is_requeued_half_known(db: &Db) {
@@ -237,6 +255,7 @@ pub async fn tasks_that_wait_do_not_hide_those_behind_them(db: &Db) {
         ids[..202].iter().map(|id| format!("({id}, 'charge', 1, 'INTENT', {asked}, 0)")).collect();
     let into = "INSERT INTO effects (task_id, effect_key, epoch, state, rule, at_ms) VALUES";
     db.execute(&format!("{into} {}", intents.join(", "))).await;
+    db.execute(&format!("UPDATE tasks SET lease_until_ms = {} - 1000", db.clock())).await;
     let silent = StatusQueries::new().with("kind", "charge", async |_| Answer::Unavailable);
     let report = sweeper(&queue).queries(silent).sweep_once().await.unwrap();
     assert_eq!(report, SweepReport { seen: 205, requeued: 3, waiting: 202, ..SweepReport::default() });

@@ -131,7 +131,7 @@ pub fn examine(declaration: Declaration, decide: DecideFn) -> Result<Combination
     for (mut world, signal) in worlds(declaration).map_err(named)? {
         world.setup.strategy.base = decide;
         world.validate().map_err(named)?;
-        found.policy = world.setup.policy;
+        found.policy = world.setup.policy.clone();
         examine_world(&world, signal, &mut found)?;
     }
     Ok(found)

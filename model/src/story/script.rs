@@ -97,7 +97,7 @@ impl Script {
         if story.decisions.len() > MAX_DECISIONS {
             return too_many("decisions", story.decisions.len(), MAX_DECISIONS);
         }
-        let policy = story.policy;
+        let policy = story.policy.clone();
         let mut effects = [None; MAX_TASKS];
         for (slot, task) in effects.iter_mut().zip(&story.tasks) {
             *slot = task.effect.as_ref().map(|effect| effect.rule);
@@ -114,7 +114,7 @@ impl Script {
         Ok(Script {
             setup: Setup {
                 shape: Shape { tasks: story.tasks.len(), runs: executor_of.len(), parts: 1 },
-                policy,
+                policy: policy.clone(),
                 guards,
                 strategy: Strategy::RULES,
                 effects,

@@ -35,6 +35,7 @@ CREATE TABLE tasks (
   backoff_max_ms BIGINT NOT NULL,
   expected_run_ms BIGINT CHECK (expected_run_ms BETWEEN 0 AND 3155760000000),
   on_exhausted TEXT NOT NULL,
+  never_retry TEXT NOT NULL DEFAULT '[]',
   record_no BIGINT NOT NULL DEFAULT 0,
   last_verb TEXT NOT NULL,
   last_actor TEXT NOT NULL,

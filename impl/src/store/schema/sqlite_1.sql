@@ -31,6 +31,7 @@ CREATE TABLE tasks (
   backoff_max_ms INTEGER NOT NULL,
   expected_run_ms INTEGER CHECK (expected_run_ms BETWEEN 0 AND 3155760000000),
   on_exhausted TEXT NOT NULL,
+  never_retry TEXT NOT NULL DEFAULT '[]',
   record_no INTEGER NOT NULL DEFAULT 0,
   last_verb TEXT NOT NULL,
   last_actor TEXT NOT NULL,
