@@ -1,5 +1,7 @@
 //! The command. Everything it tells is computed elsewhere; here are arguments, tables, lanes and exit codes.
 
+#![warn(clippy::unwrap_used)]
+
 mod cli;
 mod commands;
 mod failure;

@@ -226,10 +226,6 @@ pub(crate) fn ms_param(ms: u64) -> Param {
 
 /// The parameters of [`POLICY_COLUMNS`](crate::store::sql::POLICY_COLUMNS).
 pub(crate) fn policy_params(policy: &Policy) -> Vec<Param> {
-    let on_exhausted = match policy.on_exhausted {
-        OnExhausted::Escalate => "escalate",
-        OnExhausted::Fail => "fail",
-    };
     vec![
         ms_param(policy.lease_ms),
         ms_param(policy.heartbeat_ms),
@@ -240,7 +236,7 @@ pub(crate) fn policy_params(policy: &Policy) -> Vec<Param> {
         Param::int(i64::from(policy.backoff.factor)),
         ms_param(policy.backoff.max_ms),
         Param::Int(policy.expected_run_ms.map(|ms| ms.min(LONGEST_MS) as i64)),
-        Param::text(on_exhausted),
+        Param::text(policy.on_exhausted.name()),
         // Strings always are JSON.
         Param::text(serde_json::to_string(&policy.never_retry).unwrap_or_default()),
     ]
@@ -277,11 +273,10 @@ pub(crate) fn policy(row: &Row) -> Result<Result<Policy, String>, Error> {
             expected_run_ms: expected
                 .map(|ms| u64::try_from(ms).map_err(|_| "expected_run_ms is negative".to_string()))
                 .transpose()?,
-            on_exhausted: match on_exhausted.as_str() {
-                "escalate" => OnExhausted::Escalate,
-                "fail" => OnExhausted::Fail,
-                other => return Err(format!("on_exhausted is {other:?}; accepted are \"escalate\" and \"fail\"")),
-            },
+            on_exhausted: OnExhausted::from_name(&on_exhausted).ok_or_else(|| {
+                let accepted = OnExhausted::ALL.map(OnExhausted::name).join(", ");
+                format!("on_exhausted is {on_exhausted:?}; accepted are {accepted}")
+            })?,
             never_retry: serde_json::from_str(&never_retry)
                 .map_err(|error| format!("never_retry is no JSON array of texts: {error}"))?,
         };

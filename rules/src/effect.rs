@@ -30,6 +30,18 @@ impl Instruments {
         checkpoints: false,
         outbox: false,
     };
+
+    /// The names of those that are there, as stories and reports write them.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            (self.idempotency_key, "idempotency_key"),
+            (self.status_query, "status_query"),
+            (self.execution_token, "execution_token"),
+            (self.checkpoints, "checkpoints"),
+            (self.outbox, "outbox"),
+        ];
+        all.into_iter().filter(|(there, _)| *there).map(|(_, name)| name)
+    }
 }
 
 /// How an effect is declared: its instruments, and what to do where none helps.

@@ -12,6 +12,24 @@ pub enum OnExhausted {
     Fail,
 }
 
+impl OnExhausted {
+    /// Every choice.
+    pub const ALL: [OnExhausted; 2] = [OnExhausted::Escalate, OnExhausted::Fail];
+
+    /// The name stored and shown, e.g. `escalate`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OnExhausted::Escalate => "escalate",
+            OnExhausted::Fail => "fail",
+        }
+    }
+
+    /// The choice with this name.
+    pub fn from_name(name: &str) -> Option<OnExhausted> {
+        OnExhausted::ALL.into_iter().find(|choice| choice.name() == name)
+    }
+}
+
 /// What to do about an outside effect whose outcome is unknown and can neither be asked nor repeated harmlessly (E7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum OnUnknown {
@@ -22,6 +40,20 @@ pub enum OnUnknown {
     Repeat,
     /// At most once: never call again, it may not have happened; reconcile later.
     Skip,
+}
+
+impl OnUnknown {
+    /// Every choice.
+    pub const ALL: [OnUnknown; 3] = [OnUnknown::Escalate, OnUnknown::Repeat, OnUnknown::Skip];
+
+    /// The name in stories and reports, e.g. `escalate`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OnUnknown::Escalate => "escalate",
+            OnUnknown::Repeat => "repeat",
+            OnUnknown::Skip => "skip",
+        }
+    }
 }
 
 /// What to do with a task whose effect is known to be done in part, without any doubt about a step (M4): a notification

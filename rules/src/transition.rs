@@ -114,8 +114,8 @@ pub enum Condition {
     None,
     /// The task's due time has come.
     Due,
-    /// The lease has not ended. Once it has, its owner may report, but neither renew nor begin anything: what a
-    /// sweeper has read of an expired lease therefore stays true until somebody changes the epoch.
+    /// The lease has not ended. Once it has, its owner may report, but neither renew nor begin anything: an
+    /// owner that a sweeper has read as lost therefore stays lost until somebody changes the epoch.
     LeaseLive,
     /// The lease has ended, or the owner's process is known to be gone (A2).
     OwnerLost,

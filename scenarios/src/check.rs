@@ -127,7 +127,7 @@ impl Place<'_> {
     fn policy(&self, table: &Spanned<PolicyTable>) -> Checked<Policy> {
         let raw = table.get_ref();
         let standard = Policy::default();
-        let ends = [("escalate", OnExhausted::Escalate), ("fail", OnExhausted::Fail)];
+        let ends = OnExhausted::ALL.map(|choice| (choice.name(), choice));
         let base_ms = raw.retry_delay.map_or(standard.backoff.base_ms, |d| d.0);
         let policy = Policy {
             lease_ms: raw.lease.0,
@@ -239,7 +239,7 @@ impl Place<'_> {
         for instrument in &raw.instruments {
             has[self.word(instrument, &format!("{field}.instruments"), &words)?] = true;
         }
-        let unknown = [("escalate", OnUnknown::Escalate), ("repeat", OnUnknown::Repeat), ("skip", OnUnknown::Skip)];
+        let unknown = OnUnknown::ALL.map(|choice| (choice.name(), choice));
         let on_unknown = match &raw.on_unknown {
             Some(text) => self.word(text, &format!("{field}.on_unknown"), &unknown)?,
             None => OnUnknown::Escalate,

@@ -6,6 +6,7 @@
 //! row, every effect and every fault; checkers judge what it saw, and the [trace] is its written form.
 
 #![deny(missing_docs)]
+#![warn(clippy::unwrap_used)]
 
 #[cfg(not(madsim))]
 compile_error!(

@@ -198,6 +198,10 @@ async fn resolve(world: &World, queue: &Queue, decision: &PersonDecision) -> boo
     let signed = Signed { by: "person", why: "the story says so" };
     match queue.resolve(id, None, &resolution, signed).await {
         Ok(_) => true,
-        Err(error) => !error.is_transient(),
+        Err(error) if error.is_transient() => false,
+        Err(error) => {
+            world.observer.defect(format!("the person's decision about task {id}: {error}"));
+            true
+        }
     }
 }

@@ -283,3 +283,48 @@ pub fn text(line: &impl Serialize) -> String {
     // strings, numbers and structs: nothing that JSON lacks
     serde_json::to_string(line).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `docs/trace.md` names every field and every event, and no others.
+    #[test]
+    fn the_page_on_traces_is_complete() {
+        let page = include_str!("../../docs/trace.md");
+        let of_simulation = page.split("## Of the model").next().unwrap();
+        let rows = |table: &str| -> Vec<String> {
+            let (_, rest) = of_simulation.split_once(table).unwrap();
+            let rows = rest.lines().skip(2).take_while(|line| line.starts_with("| `"));
+            rows.map(|line| line.split('`').nth(1).unwrap().to_owned()).collect()
+        };
+        let full = Line {
+            t_ns: 1,
+            node: "n".into(),
+            event: "e".into(),
+            task: Some(String::new()),
+            epoch: Some(1),
+            from: Some(String::new()),
+            to: Some(String::new()),
+            row_epoch: Some(1),
+            lease_until_ms: Some(1),
+            reason: Some(String::new()),
+            verb: Some(String::new()),
+            entry: Some(String::new()),
+            count: Some(1),
+            newest: Some(1),
+            point: Some(String::new()),
+            peer: Some(String::new()),
+            way: Some(String::new()),
+            for_ms: Some(1),
+            end: Some(String::new()),
+        };
+        let written = text(&full);
+        let fields: Vec<&str> =
+            written.split('"').skip(1).step_by(2).filter(|name| written.contains(&format!("\"{name}\":"))).collect();
+        assert_eq!(rows("| Field | Meaning |"), fields);
+        assert_eq!(rows("| Event | Meaning |"), EVENTS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        assert!(page.contains(&format!("{{\"leaseproof_trace\":{VERSION},")));
+        assert!(Verb::ALL.iter().all(|verb| page.contains(&format!("`{}`", verb.name()))));
+    }
+}

@@ -89,21 +89,11 @@ struct Case {
 }
 
 fn to_json(found: &Combination) -> Declared<'_> {
-    use leaseproof_rules::OnUnknown;
     let has = found.declaration.map(|(instruments, _)| instruments).unwrap_or_default();
-    let named = [
-        (has.idempotency_key, "idempotency_key"),
-        (has.status_query, "status_query"),
-        (has.execution_token, "execution_token"),
-    ];
     Declared {
         declaration: declaration_text(found.declaration),
-        instruments: named.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect(),
-        on_unknown: found.declaration.map(|(_, on_unknown)| match on_unknown {
-            OnUnknown::Escalate => "escalate",
-            OnUnknown::Repeat => "repeat",
-            OnUnknown::Skip => "skip",
-        }),
+        instruments: has.names().collect(),
+        on_unknown: found.declaration.map(|(_, on_unknown)| on_unknown.name()),
         sound: found.is_sound(),
         maximal: found.is_maximal(),
         classes: found.classes.iter().map(|row| class(&found.policy, row)).collect(),

@@ -1,7 +1,7 @@
 //! Tasks and their records as people and programs read them.
 
 use leaseproof_queue as queue;
-use queue::rules::{EffectRule, OnUnknown, Status};
+use queue::rules::Status;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -112,25 +112,11 @@ impl<'a> Shown<'a> {
             epoch: effect.epoch,
             at_ms: effect.at_ms,
             outcome: effect.outcome.as_deref().map(|outcome| value(outcome.as_bytes())),
-            instruments: instruments(effect.rule),
-            on_unknown: match effect.rule.on_unknown {
-                OnUnknown::Escalate => "escalate",
-                OnUnknown::Repeat => "repeat",
-                OnUnknown::Skip => "skip",
-            },
+            instruments: effect.rule.instruments.names().collect(),
+            on_unknown: effect.rule.on_unknown.name(),
         });
         Shown { task: Task::of(&shown.task), record: record.collect(), effects: effects.collect() }
     }
-}
-
-fn instruments(rule: EffectRule) -> Vec<&'static str> {
-    let has = rule.instruments;
-    let named = [
-        (has.idempotency_key, "idempotency_key"),
-        (has.status_query, "status_query"),
-        (has.execution_token, "execution_token"),
-    ];
-    named.into_iter().filter(|(there, _)| *there).map(|(_, name)| name).collect()
 }
 
 /// The tasks as a table.
@@ -233,7 +219,7 @@ pub fn show(shown: &queue::Shown) -> String {
     if !shown.effects.is_empty() {
         out.push('\n');
         for effect in &shown.effects {
-            let has = instruments(effect.rule).join(", ");
+            let has = effect.rule.instruments.names().collect::<Vec<_>>().join(", ");
             let has = if has.is_empty() { "no instrument".to_owned() } else { has };
             out.push_str(&format!("effect {}: {}, epoch {} ({has})\n", effect.key, effect.state.name(), effect.epoch));
         }

@@ -43,7 +43,10 @@ fn a_command_over_its_time_is_killed_with_its_children() {
     let place = Place::with_queue();
     enqueue(&place, &json!({"command": "(sleep 2; touch late); true", "timeout_ms": 200}), &["--max-attempts", "1"]);
     let task = done(&place);
-    assert_eq!((&task["status"], &task["last_error"]), (&json!("WAIT_MANUAL"), &json!("timeout: no end within 200 ms")));
+    assert_eq!(
+        (&task["status"], &task["last_error"]),
+        (&json!("WAIT_MANUAL"), &json!("timeout: no end within 200 ms"))
+    );
     std::thread::sleep(Duration::from_millis(2_500));
     assert!(!place.path().join("late").exists());
 }

@@ -4,6 +4,8 @@
 //! [`Judgement`] of [`leaseproof_rules::judge`]. Each is one conditional statement; only when it changed nothing is the
 //! row looked at, to say why. Most users want [`Queue`](crate::Queue) and [`Worker`](crate::Worker) instead.
 
+#[cfg(feature = "ablation")]
+mod ablation;
 mod connection;
 mod desk;
 mod instances;
@@ -17,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaseproof_rules::{
-    EffectRule, Entry, Epoch, Guard, Guards, Judgement, Reason, Refusal, Row as TaskRow, Status, TRANSITIONS, Verb,
-    Write, judge,
+    EffectRule, Entry, Epoch, Guards, Judgement, Reason, Refusal, Row as TaskRow, Status, TRANSITIONS, Verb, Write,
+    judge,
 };
 
 pub(crate) use connection::Connections;
@@ -43,6 +45,7 @@ pub(crate) const HEARTBEAT_BATCH: usize = 500;
 pub struct Store {
     connections: Connections,
     texts: Arc<Texts>,
+    #[cfg(feature = "ablation")]
     guards: Guards,
     deadline: Duration,
     /// The database's own time-outs follow the deadline.
@@ -101,10 +104,20 @@ pub(crate) fn waiting(delay_ms: u64) -> Status {
     }
 }
 
+/// Oldest due time first: databases return the rows of an UPDATE in any order.
+fn claimed(rows: &[Row]) -> Result<Vec<Claimed>, Error> {
+    let mut claimed = rows.iter().map(Claimed::read).collect::<Result<Vec<_>, _>>()?;
+    claimed.sort_by_key(|task| (task.due_at_ms, task.id));
+    Ok(claimed)
+}
+
 impl Store {
-    /// The guards in force.
+    /// The guards in force: all of them, but in a build for ablations.
     pub fn guards(&self) -> Guards {
-        self.guards
+        #[cfg(feature = "ablation")]
+        return self.guards;
+        #[cfg(not(feature = "ablation"))]
+        return Guards::ALL;
     }
 
     /// How long a statement may take before its outcome counts as unknown.
@@ -162,26 +175,13 @@ impl Store {
     /// # Errors
     /// The database's. After [`Error::Unknown`] tasks may have been claimed; their leases run out unattended.
     pub async fn claim(&self, owner: &str, limit: u32) -> Result<Vec<Claimed>, Error> {
-        let verb = Verb::Claim.name();
-        let rows = if self.guards.has(Guard::CasAtClaim) {
-            let params = vec![Param::text(owner), Param::int(i64::from(limit))];
-            self.run(verb, &self.texts.claim, params).await?
-        } else {
-            let params = vec![Param::int(i64::from(limit))];
-            let due = self.run(tags::CLAIM_READ, &self.texts.claim_read, params).await?;
-            let mut params = vec![Param::text(owner)];
-            for row in &due {
-                params.push(Param::int(row.int("id")?));
-            }
-            match due.len() {
-                0 => Vec::new(),
-                tasks => self.run(verb, &self.texts.blind_claim(tasks).into(), params).await?,
-            }
-        };
-        let mut claimed = rows.iter().map(Claimed::read).collect::<Result<Vec<_>, _>>()?;
-        // Databases return the rows of an UPDATE in any order.
-        claimed.sort_by_key(|task| (task.due_at_ms, task.id));
-        Ok(claimed)
+        #[cfg(feature = "ablation")]
+        if !self.guards.has(leaseproof_rules::Guard::CasAtClaim) {
+            return self.claim_blindly(owner, limit).await;
+        }
+        let params = vec![Param::text(owner), Param::int(i64::from(limit))];
+        let rows = self.run(Verb::Claim.name(), &self.texts.claim, params).await?;
+        claimed(&rows)
     }
 
     /// Renews leases, each fenced by its own epoch; returns the ids of those renewed. A lease that has ended is not
@@ -304,7 +304,7 @@ impl Store {
             return Ok(Judgement::Applied { status: task::status(row, "status")?, epoch: task::epoch(row, "epoch")? });
         }
         let row = self.look(by.id).await?;
-        Ok(match judge(row, Write { verb, to, epoch: by.epoch }, self.guards) {
+        Ok(match judge(row, Write { verb, to, epoch: by.epoch }, self.guards()) {
             // The row has changed since, or `record_no` did not fit: it did not apply when it was tried.
             Judgement::Applied { .. } | Judgement::Adopted => Judgement::Refused(Refusal::ConditionFails),
             other => other,

@@ -75,8 +75,14 @@ impl Store {
     }
 
     fn new(connections: Connections, own_timeouts: bool) -> Store {
-        let guards = Guards::ALL;
-        Store { texts: texts(&connections, guards), connections, guards, deadline: DEFAULT_DEADLINE, own_timeouts }
+        Store {
+            texts: texts(&connections, Guards::ALL),
+            connections,
+            #[cfg(feature = "ablation")]
+            guards: Guards::ALL,
+            deadline: DEFAULT_DEADLINE,
+            own_timeouts,
+        }
     }
 
     /// Gives statements this long, here and, as far as its time-outs are ours, in the database. To be called before the
@@ -97,12 +103,6 @@ impl Store {
                 Connections::Sqlite(pool_options(CONNECTIONS).connect_lazy_with(options))
             }
         };
-    }
-
-    /// The same store with some guards removed, to show what they are for.
-    #[cfg(feature = "ablation")]
-    pub(crate) fn with_guards(self, guards: Guards) -> Store {
-        Store { texts: texts(&self.connections, guards), guards, ..self }
     }
 
     /// The same database through a pool of one connection of its own, which belongs to the calling runtime.
@@ -140,7 +140,7 @@ fn busy_timeout(deadline: Duration) -> Duration {
     deadline.mul_f64(0.8)
 }
 
-fn texts(connections: &Connections, guards: Guards) -> Arc<Texts> {
+pub(super) fn texts(connections: &Connections, guards: Guards) -> Arc<Texts> {
     Arc::new(match connections {
         Connections::Postgres(_) => Texts::new(&POSTGRES, guards),
         Connections::Sqlite(_) => Texts::new(&SQLITE, guards),

@@ -41,6 +41,7 @@ pub(crate) struct Texts {
     pub enqueue: Arc<str>,
     pub find_unique: Arc<str>,
     pub claim: Arc<str>,
+    #[cfg(feature = "ablation")]
     pub claim_read: Arc<str>,
     pub intent: Arc<str>,
     pub outcome: Arc<str>,
@@ -65,7 +66,9 @@ pub(crate) struct Texts {
     pub supersede: Arc<str>,
     pub instance: Arc<str>,
     pub schema: Arc<str>,
+    #[cfg(feature = "ablation")]
     claim_set: String,
+    #[cfg(feature = "ablation")]
     claim_returning: String,
     dialect: &'static Dialect,
     guards: Guards,
@@ -137,6 +140,7 @@ impl Texts {
             Verb::Claim.name(),
             dialect.lock_due
         );
+        #[cfg(feature = "ablation")]
         let claim_read =
             format!("{} SELECT id FROM tasks WHERE {due} ORDER BY due_at_ms, id LIMIT $1", read(tags::CLAIM_READ));
 
@@ -279,6 +283,7 @@ impl Texts {
             enqueue: enqueue.into(),
             find_unique: format!("{} SELECT id FROM tasks WHERE unique_key = $1", read(tags::LOOK)).into(),
             claim: claim.into(),
+            #[cfg(feature = "ablation")]
             claim_read: claim_read.into(),
             intent: intent.into(),
             outcome: outcome.into(),
@@ -341,13 +346,16 @@ impl Texts {
                 read(tags::SCHEMA)
             )
             .into(),
+            #[cfg(feature = "ablation")]
             claim_set,
+            #[cfg(feature = "ablation")]
             claim_returning,
             dialect,
             guards,
         }
     }
 
+    #[cfg(feature = "ablation")]
     /// A claim by id alone, of `tasks` tasks; what a claim without [`Guard::CasAtClaim`] writes.
     pub(crate) fn blind_claim(&self, tasks: usize) -> String {
         let ids = (0..tasks).map(|i| format!("${}", i + 2)).collect::<Vec<_>>().join(", ");
