@@ -17,7 +17,7 @@ use leaseproof_scenarios::Millis;
         leaseproof check --without fence_complete\n  \
         leaseproof explore --world 8\n  \
         leaseproof queue enqueue --kind shell --payload '{\"command\":\"echo hello\"}'\n\n\
-        Exit codes: 0 it holds, 1 violated, 2 bad input, 3 internal error."
+        Exit codes: 0 it holds, 1 violated, 2 bad input, 3 the database does not answer, or a defect."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -198,7 +198,8 @@ pub enum QueueCommand {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     leaseproof queue enqueue --payload '{\"command\":\"echo hello\"}'\n  \
-    leaseproof queue enqueue --payload - --lease 1m --heartbeat 15s --max-attempts 5 --unique-key report-2026-12 < job.json")]
+    leaseproof queue enqueue --payload - --lease 1m --heartbeat 15s --max-attempts 5 --unique-key report-2026-12 < job.json\n\n\
+    A task of kind `shell` takes {\"command\": \"…\", \"timeout_ms\": 60000}; the timeout may be left out.")]
 pub struct EnqueueArgs {
     /// Which handler runs it.
     #[arg(long, default_value = "shell")]

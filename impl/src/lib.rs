@@ -62,3 +62,8 @@ pub use store::{SCHEMA_VERSION, Store, sqlite_schema};
 pub use sweeper::{SweepReport, Sweeper};
 pub use task::{Claimed, EffectEntry, Enqueued, Event, LONGEST_MS, NewTask, Task};
 pub use worker::{HeartbeatMode, MOST_SLOTS, Worker, WorkerBuilder};
+
+/// The program in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

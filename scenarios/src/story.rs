@@ -355,6 +355,15 @@ impl Story {
         self.durations().fold(0, gcd).max(1)
     }
 
+    /// A complaint about each fault that is not among those that struck, by their indices: a story whose fault never
+    /// strikes proves nothing of it.
+    pub fn unstruck(&self, struck: &BTreeSet<usize>) -> Vec<String> {
+        let missed = self.faults.iter().enumerate().filter(|(index, _)| !struck.contains(index));
+        missed
+            .map(|(index, fault)| format!("faults[{index}], on {}, never strikes", self.node_name(fault.on)))
+            .collect()
+    }
+
     /// The name of a node as the file has it.
     pub fn node_name(&self, node: Node) -> &str {
         match node {

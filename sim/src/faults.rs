@@ -1,6 +1,6 @@
 //! The injector: strikes where and when the story says, and heals when it is time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -84,6 +84,12 @@ impl Faults {
             }
         }
         let _ = self.machines.set(Machines { nodes, keeper });
+    }
+
+    /// Which faults have struck, by their indices in the story.
+    pub fn struck_ones(&self) -> BTreeSet<usize> {
+        let state = self.state();
+        state.progress.iter().enumerate().filter(|(_, progress)| progress.fired).map(|(index, _)| index).collect()
     }
 
     /// When the first fault struck, in story time.

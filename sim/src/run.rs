@@ -1,5 +1,6 @@
 //! A story, told by the real code: sets the world up, lets it run until everything is quiet, and judges what was seen.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -59,6 +60,8 @@ pub struct Run {
     /// From the first fault, or from the start if there is none, to the resolution of the last task, in ms. `None`:
     /// something is unresolved.
     pub recovered_ms: Option<u64>,
+    /// The faults of the story that struck, by their indices.
+    pub struck: BTreeSet<usize>,
     /// How often the effect of a task happened, at most. 0 if no task has one.
     pub effects_max: u32,
     /// How often the effect of a task that has one happened, at least. 0 if no task has one.
@@ -116,6 +119,7 @@ struct Told {
     runs: Vec<u32>,
     begin_ms: i64,
     first_fault: Duration,
+    struck: BTreeSet<usize>,
     statements: u64,
     virtual_ms: u64,
 }
@@ -205,6 +209,7 @@ async fn tell(story: Arc<Story>) -> Result<Told, String> {
         runs: (0..story.tasks.len()).map(|index| world.run_number(index)).collect(),
         begin_ms,
         first_fault: world.faults.first().unwrap_or_default(),
+        struck: world.faults.struck_ones(),
         statements: database.statements(),
         virtual_ms: world.observer.now().as_millis() as u64,
         events,
@@ -332,6 +337,7 @@ fn judge(story: &Story, seed: u64, told: Told) -> Run {
         lines,
         trace: text,
         recovered_ms: resolved.filter(|_| !unresolved).map(|event| event.at_ms().saturating_sub(first_fault_ms)),
+        struck: told.struck,
         effects_max: told.effects.iter().copied().max().unwrap_or_default(),
         effects_min: told.effects.iter().copied().min().unwrap_or_default(),
         late_results: late as u32,

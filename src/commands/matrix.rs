@@ -38,6 +38,8 @@ pub struct Sim {
     pub statements: u64,
     pub virtual_ms: u64,
     unresolved: bool,
+    /// The faults that struck in some run.
+    struck: BTreeSet<usize>,
     complaints: BTreeMap<u64, String>,
     errors: BTreeMap<u64, RunError>,
 }
@@ -56,6 +58,7 @@ impl Sim {
             self.unresolved |= run.recovered_ms.is_none();
             self.recovered_ms = self.recovered_ms.max(run.recovered_ms);
         }
+        self.struck.extend(&run.struck);
         self.effects_max = self.effects_max.max(run.effects_max);
         self.statements += run.statements;
         self.virtual_ms += run.virtual_ms;
@@ -161,6 +164,7 @@ fn disagreements(story: &Story, model: &StoryOutcome, sim: &Sim) -> Vec<String> 
     if sim.verdicts.is_empty() {
         wrong.push("sim: no run".to_owned());
     }
+    wrong.extend(story.unstruck(&sim.struck).into_iter().map(|why| format!("sim: {why}")));
     let more = sim.complaints.len().saturating_sub(1);
     if let Some((seed, why)) = sim.complaints.first_key_value() {
         let more = if more == 0 { String::new() } else { format!(" (and {more} seeds more)") };
@@ -215,7 +219,7 @@ mod tests {
     }
 
     fn seen(verdicts: &[(Verdict, u64)]) -> Sim {
-        Sim { verdicts: verdicts.iter().copied().collect(), ..Sim::default() }
+        Sim { verdicts: verdicts.iter().copied().collect(), struck: BTreeSet::from([0, 1, 2, 3]), ..Sim::default() }
     }
 
     #[test]
@@ -230,6 +234,8 @@ mod tests {
             ["sim: ends in escalated(overrun), which the model does not find"]
         );
         assert_eq!(disagreements(&story, &model, &seen(&[])), ["sim: no run"]);
+        let unstruck = Sim { struck: BTreeSet::new(), ..some };
+        assert_eq!(disagreements(&story, &model, &unstruck), ["sim: faults[0], on w1, never strikes"]);
     }
 
     #[test]

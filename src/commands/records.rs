@@ -180,7 +180,7 @@ pub fn show(shown: &queue::Shown) -> String {
     };
     fact("why", task.reason.map(|reason| reason.name().to_owned()));
     fact("owner", task.owner.clone());
-    fact("failed", Some(format!("{} times; its worker was lost {} times", task.attempts, task.interruptions)));
+    fact("failed", Some(format!("{}; its worker was lost {}", times(task.attempts), times(task.interruptions))));
     fact("payload", Some(String::from_utf8_lossy(&task.payload).into_owned()));
     fact("result", task.result.clone());
     fact("error", task.last_error.clone());
@@ -239,4 +239,8 @@ fn short(actor: &str) -> &str {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn times(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }

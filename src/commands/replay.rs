@@ -125,7 +125,7 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
         let states = outcome.states;
         out.push_str(&format!("\n{}  all interleavings, {states} states", paint(tone, &found.join(", "))));
         if let Some(ms) = outcome.recovered_within_ms {
-            let since = if story.faults.is_empty() { "the start" } else { "the first fault" };
+            let since = if outcome.struck.is_empty() { "the start" } else { "the first fault" };
             out.push_str(&format!(", all resolved at most {:.1} s after {since}", ms as f64 / 1e3));
         }
         if found.len() > 1 {

@@ -1,6 +1,6 @@
 //! `leaseproof replay` on the real code, in the simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
@@ -30,6 +30,8 @@ struct Tally {
     complaints: BTreeMap<u64, String>,
     errors: BTreeMap<u64, RunError>,
     drawn: Option<(u64, Run)>,
+    /// The faults that struck in some run.
+    struck: BTreeSet<usize>,
 }
 
 impl Tally {
@@ -42,6 +44,7 @@ impl Tally {
             }
         };
         *self.verdicts.entry(run.verdict).or_default() += 1;
+        self.struck.extend(&run.struck);
         if let Some(first) = run.complaints(story).into_iter().next() {
             self.complaints.insert(seed, first);
         }
@@ -78,6 +81,8 @@ pub fn replay(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
         return Err(Failure::Internal("no run".to_owned()));
     };
     write_trace(args.trace.as_deref(), &run.trace)?;
+    // One run alone may well pass a fault by, e.g. because another executor was first.
+    let unstruck = if count > 1 { story.unstruck(&tally.struck) } else { Vec::new() };
     if args.json {
         print_json(&Replayed {
             scenario: &story.name,
@@ -87,16 +92,21 @@ pub fn replay(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
             trace_sha256: sha256(&run.trace),
             events: run.lines.len(),
             expected: story.expect.verdicts.iter().map(ToString::to_string).collect(),
-            complaints: run.complaints(story),
+            complaints: run.complaints(story).into_iter().chain(unstruck.iter().cloned()).collect(),
             recovered_within_s: run.recovered_ms.map(|ms| ms as f64 / 1e3),
             seeds: count,
             verdicts: tally.verdicts.iter().map(|(verdict, count)| (verdict.to_string(), *count)).collect(),
             endings: Vec::new(),
         })?;
     } else {
-        print(&told(story, *seed, run, &tally, count))?;
+        let mut out = told(story, *seed, run, &tally, count);
+        for why in &unstruck {
+            out.push_str(&paint(Tone::Bad, &format!("not as expected: {why} in {count} seeds")));
+            out.push('\n');
+        }
+        print(&out)?;
     }
-    match tally.complaints.is_empty() {
+    match tally.complaints.is_empty() && unstruck.is_empty() {
         true => Ok(()),
         false => Err(Failure::Violated),
     }
@@ -107,10 +117,13 @@ fn told(story: &Story, seed: u64, run: &Run, tally: &Tally, count: u64) -> Strin
     out.push_str(&drawn(&narrate::of_sim(story, run)));
     let tone = if run.verdict.broken().is_some() { Tone::Bad } else { Tone::Good };
     out.push_str(&format!("\n{}  seed {seed}", paint(tone, &run.verdict.to_string())));
-    let since = if story.faults.is_empty() { "the start" } else { "the first fault" };
+    let since = if run.struck.is_empty() { "the start" } else { "the first fault" };
     match run.recovered_ms {
         Some(ms) => out.push_str(&format!(", all resolved {:.1} s after {since}", ms as f64 / 1e3)),
         None => out.push_str(&format!(", not resolved by the horizon of {}", Millis(story.timing.horizon_ms))),
+    }
+    if run.struck.is_empty() && !story.faults.is_empty() {
+        out.push_str("; no fault struck");
     }
     if story.tasks.iter().any(|task| task.effect.is_some()) {
         out.push_str(&match run.effects_min == run.effects_max {

@@ -121,6 +121,23 @@ fn check_names_the_broken_property_and_shows_the_run() {
 }
 
 #[test]
+fn a_fault_that_never_strikes_is_not_passed_over() {
+    let place = Place::empty();
+    let shown = std::fs::read_to_string(repository("scenarios/stories/completion-reply-lost.toml")).unwrap();
+    let late = shown.replace("do = \"lose\"", "nth = 99\ndo = \"lose\"").replace("recovers_within = \"5s\"", "");
+    let late = place.write("late.toml", &late);
+    for rung in [&["--on", "model"][..], &["--seeds", "5"]] {
+        let output = place.run(&[&["replay", &late.display().to_string()], rung].concat());
+        assert_eq!(output.status.code(), Some(1), "{rung:?}");
+        let out = text(&output.stdout);
+        assert!(out.contains("not as expected: faults[0], on w1, never strikes"), "{out}");
+    }
+    // One seed alone proves nothing either way, and says so.
+    let one = place.good(&["replay", &late.display().to_string()]);
+    assert!(one.contains("after the start; no fault struck"), "{one}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_panic() {
     let place = Place::empty();
     let mut command = Command::new(env!("CARGO_BIN_EXE_leaseproof"));

@@ -1,9 +1,9 @@
 //! All endings of a story.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leaseproof_rules::Guards;
-use leaseproof_scenarios::{Met, Node, Story, Verdict};
+use leaseproof_scenarios::{Met, Node, Story, Trigger, Verdict};
 use stateright::Model;
 
 use super::live::{Live, PackedLive};
@@ -49,6 +49,8 @@ pub enum StoryModelError {
 pub struct StoryOutcome {
     /// Every verdict that some interleaving ends in, each with a shortest one.
     pub verdicts: BTreeMap<Verdict, Trace>,
+    /// The faults of the story that strike in some interleaving, by their indices.
+    pub struck: BTreeSet<usize>,
     /// States explored.
     pub states: usize,
     /// How often the effect of a task happens, at most, over tasks and endings. 3 stands for 3 or more. 0 if no task has
@@ -98,6 +100,7 @@ impl StoryOutcome {
                 list(expected.iter().map(ToString::to_string).collect())
             ));
         }
+        wrong.extend(story.unstruck(&self.struck));
         // Of a story that always ends in a violation there is nothing to measure.
         if self.verdicts.keys().any(|verdict| !matches!(verdict, Verdict::Violated(_))) {
             wrong.extend(self.met().complaints(&story.expect));
@@ -130,6 +133,7 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
     let mut recoveries: Vec<Option<u64>> = Vec::new();
     let mut outcome = StoryOutcome {
         verdicts: BTreeMap::new(),
+        struck: BTreeSet::new(),
         states: graph.stats().states,
         effects_max: 0,
         effects_min: u32::MAX,
@@ -151,6 +155,7 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
         if out_of_epochs && verdict == Verdict::Stuck {
             continue;
         }
+        outcome.struck.extend((0..story.faults.len()).filter(|&fault| has_struck(script, &live, fault)));
         // Breadth first: the first is a shortest.
         firsts.entry(verdict).or_insert(id);
         let whole = !matches!(verdict, Verdict::Violated(_));
@@ -180,6 +185,14 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
         outcome.verdicts.insert(verdict, tell(script, &graph.trace_to(id)?));
     }
     Ok(outcome)
+}
+
+fn has_struck(script: &Script, live: &Live, fault: usize) -> bool {
+    let passes = u32::from(live.passes[fault]);
+    match script.faults[fault].fault.trigger {
+        Trigger::At { nth, .. } => passes >= nth,
+        Trigger::After { .. } => passes > 0,
+    }
 }
 
 /// How this ending is called.
