@@ -118,6 +118,7 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
     if !matches!(verb, Verb::Heartbeat | Verb::Intent | Verb::Outcome) {
         task.reason = reason;
         (task.expired, task.overrun) = (false, false);
+        (task.owner, task.superseded) = (0, false);
         task.due = !(setup.timed && task.status == Status::RetryWait);
     }
     let after = *task;

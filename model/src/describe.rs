@@ -9,6 +9,9 @@ use crate::state::State;
 /// The persons at the desk, as they are called.
 pub(crate) const PERSONS: [&str; crate::state::MAX_PERSONS] = ["person", "second person"];
 
+/// The sweepers, as they are called.
+pub(crate) const SWEEPERS: [&str; 2] = ["sweeper", "second sweeper"];
+
 pub(crate) fn fate_text(fate: Fate) -> &'static str {
     match fate {
         Fate::Fine => "",
@@ -28,6 +31,7 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
         _ => format!(" of step {}", step + 1),
     };
     let worker = |run: u8| format!("w{}", run + 1);
+    let sweeper = |by: u8| SWEEPERS[usize::from(by)];
     let verb = || model.request_of(before, action).map_or("write", |request| Verb::name(request.verb));
     match *action {
         Action::Look { run, task } => format!("{}: reads t{} as a candidate", worker(run), task + 1),
@@ -57,13 +61,20 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
         Action::Heartbeat { run: w } => format!("{}: heartbeat {}", worker(w), run(w)),
         Action::SelfFence { run: w } => format!("{}: stops itself, {}", worker(w), run(w)),
         Action::Crash { run: w } => format!("{}: crashes, {}", worker(w), run(w)),
+        Action::Start { run } => format!("{}: a new start registers", worker(run)),
+        Action::Release { run: w, fate } => format!("{}: {} {}{}", worker(w), verb(), run(w), fate_text(fate)),
+        Action::Deploy => "world: all executors die at once".to_owned(),
         Action::Expire { task } => format!("database: lease of t{} ends", task + 1),
         Action::Overrun { task } => format!("database: t{} is over its expected time", task + 1),
-        Action::Sweep { task } => format!("sweeper: reads t{}", task + 1),
-        Action::SweeperAsks { task, fate } => {
-            format!("sweeper: asks the third party about t{}{}", task + 1, fate_text(fate))
+        Action::ClockBack { task } => format!("database: the clock is set back before the time of t{}", task + 1),
+        Action::Due { task } => format!("database: t{} is due", task + 1),
+        Action::Sweep { by, task } => format!("{}: reads t{}", sweeper(by), task + 1),
+        Action::SweeperAsks { by, task, fate } => {
+            format!("{}: asks the third party about t{}{}", sweeper(by), task + 1, fate_text(fate))
         }
-        Action::SweeperWrites { task, fate } => format!("sweeper: {} t{}{}", verb(), task + 1, fate_text(fate)),
+        Action::SweeperWrites { by, task, fate } => {
+            format!("{}: {} t{}{}", sweeper(by), verb(), task + 1, fate_text(fate))
+        }
         Action::Open { by, task } => format!("{}: opens t{}", PERSONS[usize::from(by)], task + 1),
         Action::FindOut { by } => {
             let by = usize::from(by);

@@ -193,6 +193,16 @@ pub fn cancel(state: &mut State, slot: usize) {
     state.runs[slot] = Run::IDLE;
 }
 
+/// How a run that is told to stop puts its task back unharmed: a deploy, done in order. `None` where a call of it may be on
+/// its way, or where it has ended: then its lease ends, or it reports.
+pub fn release(state: &State, slot: usize) -> Option<Request> {
+    let run = state.runs[slot];
+    let index = usize::from(run.task);
+    let works = matches!(run.phase, Phase::Working | Phase::Doomed | Phase::Finishing);
+    let is_known = state.tasks[index].journal != Some(Entry::Intent);
+    (works && is_known).then(|| Request::plain(index, Verb::Release, Status::Pending, run.epoch))
+}
+
 /// The renewal of this run's lease.
 pub fn heartbeat(run: Run) -> Request {
     Request::plain(usize::from(run.task), Verb::Heartbeat, Status::Running, run.epoch)

@@ -10,7 +10,7 @@ use crate::state::State;
 /// Fairness classes of an executor, from its own base.
 const CLASSES_PER_RUN: u8 = 8;
 const TASK_CLASSES: u8 = CLASSES_PER_RUN * crate::world::FREE_RUNS as u8;
-const CLASSES_PER_TASK: u8 = 8;
+const CLASSES_PER_TASK: u8 = 10;
 const CALM_CLASS: u8 = TASK_CLASSES + CLASSES_PER_TASK * crate::world::FREE_TASKS as u8;
 
 impl LeaseModel {
@@ -56,9 +56,10 @@ impl LeaseModel {
             Action::Expire { task } if self.leases_end() && !state.is_renewed(task.into()) => of_task(task, 0),
             Action::Overrun { task } => of_task(task, 1),
             Action::Deliver { task, lost: false, .. } => of_task(task, 2),
-            Action::Sweep { task } => of_task(task, 3),
-            Action::SweeperAsks { task, fate: Fate::Fine } => of_task(task, 4),
-            Action::SweeperWrites { task, fate: Fate::Fine } => of_task(task, 5),
+            Action::Due { task } => of_task(task, 3),
+            Action::Sweep { by, task } => of_task(task, 4 + 3 * by),
+            Action::SweeperAsks { by, task, fate: Fate::Fine } => of_task(task, 5 + 3 * by),
+            Action::SweeperWrites { by, task, fate: Fate::Fine } => of_task(task, 6 + 3 * by),
             Action::Calm => Some(CALM_CLASS),
             Action::Exchange { .. }
             | Action::Work { .. }
@@ -67,6 +68,10 @@ impl LeaseModel {
             | Action::Query { .. }
             | Action::SelfFence { .. }
             | Action::Crash { .. }
+            | Action::Start { .. }
+            | Action::Release { .. }
+            | Action::Deploy
+            | Action::ClockBack { .. }
             | Action::Expire { .. }
             | Action::Deliver { .. }
             | Action::SweeperAsks { .. }

@@ -5,16 +5,16 @@
 //! does what it would have done at once, or is refused. A *call* is different: it can arrive late, after its sender has
 //! died, and then it does harm. So calls are under way on their own.
 
-use leaseproof_rules::{Answer, Status};
+use leaseproof_rules::Status;
 use stateright::{Model, Property as Checked};
 
-use crate::database::{Request, apply};
-use crate::executor::{self, Heard, Next, Turn};
+use crate::boots;
+use crate::executor::{self, Next, Turn};
 use crate::outside;
 use crate::packed::Packed;
 use crate::person::{self, Act};
 use crate::properties;
-use crate::state::{Desk, Phase, Seen, State};
+use crate::state::{Phase, State};
 use crate::sweeper;
 use crate::world::World;
 
@@ -61,16 +61,26 @@ pub enum Action {
     SelfFence { run: u8 },
     /// An executor dies and is there again, knowing nothing.
     Crash { run: u8 },
+    /// An executor starts anew at this place, and registers (A2).
+    Start { run: u8 },
+    /// An executor that is to stop puts its task back unharmed, and is there again, knowing nothing.
+    Release { run: u8, fate: Fate },
+    /// All executors die at once, and are there again, knowing nothing.
+    Deploy,
     /// A lease ends.
     Expire { task: u8 },
     /// A run goes over its expected time.
     Overrun { task: u8 },
-    /// The sweeper reads a task.
-    Sweep { task: u8 },
-    /// The sweeper asks the third party.
-    SweeperAsks { task: u8, fate: Fate },
-    /// The sweeper writes what follows from what it read. A lost request and a dead sweeper look alike.
-    SweeperWrites { task: u8, fate: Fate },
+    /// The database's clock is set back, so far that this task's lease has not ended yet, or the task is not due yet.
+    ClockBack { task: u8 },
+    /// A task is due, which it was not since the clock was set back.
+    Due { task: u8 },
+    /// A sweeper reads a task.
+    Sweep { by: u8, task: u8 },
+    /// A sweeper asks the third party.
+    SweeperAsks { by: u8, task: u8, fate: Fate },
+    /// A sweeper writes what follows from what it read. A lost request and a dead sweeper look alike.
+    SweeperWrites { by: u8, task: u8, fate: Fate },
     /// A person opens a task.
     Open { by: u8, task: u8 },
     /// A person finds out whether the call of the task has happened.
@@ -112,8 +122,14 @@ impl LeaseModel {
         for slot in 0..self.world.setup.shape.runs {
             self.executor_steps(state, slot, out);
         }
+        if self.world.faults.deploy && !state.calm && state.runs.iter().any(|run| run.phase != Phase::Idle) {
+            out.push(Action::Deploy);
+        }
         for task in 0..self.world.setup.shape.tasks {
             self.task_steps(state, task, out);
+            for by in 0..self.world.sweepers {
+                self.sweeper_steps(state, by, task, out);
+            }
         }
         self.person_steps(state, out);
         if self.world.faults.calm_some_day && !state.calm {
@@ -126,6 +142,7 @@ impl LeaseModel {
         let run = slot as u8;
         let phase = state.runs[slot].phase;
         match executor::next(setup, state, slot) {
+            Next::Wait if phase == Phase::Idle && !boots::looks_for_work(setup, state, slot) => {}
             Next::Wait if phase == Phase::Idle => {
                 let candidates = (0..setup.shape.tasks).filter(|&task| executor::is_candidate(setup, state, task));
                 out.extend(candidates.map(|task| Action::Look { run, task: task as u8 }));
@@ -152,9 +169,16 @@ impl LeaseModel {
             if phase.is_at_work() {
                 out.push(Action::SelfFence { run });
             }
-            if phase != Phase::Idle {
+            if boots::can_start(setup, state, slot) {
+                out.push(Action::Start { run });
+            }
+            // Of the newest start nothing is left without a newer one.
+            if phase != Phase::Idle && !boots::starts_anew(setup, state, slot) {
                 out.push(Action::Crash { run });
             }
+        }
+        if state.extra.releases < self.world.releases && executor::release(state, slot).is_some() {
+            out.extend(self.fates(state.calm).map(|fate| Action::Release { run, fate }));
         }
     }
 
@@ -170,6 +194,15 @@ impl LeaseModel {
                 out.push(Action::Overrun { task });
             }
         }
+        if self.world.faults.clock_back {
+            let shown = executor::is_candidate(setup, state, index) && !setup.is_entry(index);
+            if !state.calm && (row.expired || row.overrun || shown) {
+                out.push(Action::ClockBack { task });
+            }
+            if row.status.is_claimable() && !row.due && !setup.is_entry(index) {
+                out.push(Action::Due { task });
+            }
+        }
         for (token, step) in setup.shape.calls(row.calls) {
             out.push(Action::Deliver { task, token, step, lost: false });
             if !state.calm && self.world.faults.lost_reply {
@@ -183,23 +216,28 @@ impl LeaseModel {
                 out.extend(parts.map(|parts| Action::DeliverPart { task, token, parts }));
             }
         }
-        let seen = &state.seen[index];
+    }
+
+    fn sweeper_steps(&self, state: &State, by: u8, index: usize, out: &mut Vec<Action>) {
+        let setup = &self.world.setup;
+        let task = index as u8;
+        let seen = state.memory(by, index);
         if seen.signal.is_some() {
             match sweeper::next(setup, state, index, seen) {
                 // What it remembers has been overtaken, and of what there is now it would make nothing.
-                sweeper::Next::Forget => out.push(Action::SweeperWrites { task, fate: Fate::Fine }),
+                sweeper::Next::Forget => out.push(Action::SweeperWrites { by, task, fate: Fate::Fine }),
                 sweeper::Next::Query => {
-                    out.extend(self.fates(state.calm).map(|fate| Action::SweeperAsks { task, fate }));
+                    out.extend(self.fates(state.calm).map(|fate| Action::SweeperAsks { by, task, fate }));
                 }
                 sweeper::Next::Write(_) => {
-                    out.extend(self.fates(state.calm).map(|fate| Action::SweeperWrites { task, fate }));
+                    out.extend(self.fates(state.calm).map(|fate| Action::SweeperWrites { by, task, fate }));
                 }
             }
-        } else if state.seen.iter().all(|seen| seen.signal.is_none())
+        } else if (0..setup.shape.tasks).all(|task| state.memory(by, task).signal.is_none())
             && let Some(seen) = sweeper::read(state, index)
             && sweeper::next(setup, state, index, &seen) != sweeper::Next::Forget
         {
-            out.push(Action::Sweep { task });
+            out.push(Action::Sweep { by, task });
         }
     }
 
@@ -223,138 +261,6 @@ impl LeaseModel {
             }
             out.push(Action::Decide { by, act: Act::MarkFailed });
             out.push(Action::Decide { by, act: Act::MarkSucceeded });
-        }
-    }
-
-    /// What a step writes to the database, if anything; for traces.
-    pub fn request_of(&self, state: &State, action: &Action) -> Option<Request> {
-        let setup = &self.world.setup;
-        match *action {
-            Action::Exchange { run, .. } => match executor::next(setup, state, run.into()) {
-                Next::Write(request) => Some(request),
-                _ => None,
-            },
-            Action::Heartbeat { run } => Some(executor::heartbeat(state.runs[usize::from(run)])),
-            Action::SweeperWrites { task, .. } => {
-                let index = usize::from(task);
-                match sweeper::next(setup, state, index, &state.seen[index]) {
-                    sweeper::Next::Write(request) => Some(request),
-                    _ => None,
-                }
-            }
-            Action::Decide { by, act } => {
-                let (desk, (verb, to)) = (state.desks[usize::from(by)], act.write());
-                Some(Request::plain(desk.task.into(), verb, to, desk.epoch))
-            }
-            _ => None,
-        }
-    }
-
-    /// Takes a step.
-    pub fn step(&self, state: &mut State, action: Action) {
-        let setup = &self.world.setup;
-        match action {
-            Action::Look { run, task } => executor::look(state, run.into(), task.into()),
-            Action::Exchange { run, fate } => {
-                let slot = usize::from(run);
-                let Some(request) = self.request_of(state, &action) else { return };
-                let heard = match fate {
-                    Fate::Fine => apply(setup, state, request).into(),
-                    Fate::RequestLost => Heard::Unknown,
-                    Fate::ReplyLost => {
-                        apply(setup, state, request);
-                        Heard::Unknown
-                    }
-                };
-                executor::hear(setup, state, slot, heard);
-            }
-            Action::Work { run, turn } => executor::turn(setup, state, run.into(), turn),
-            Action::Call { run } => {
-                let run = &mut state.runs[usize::from(run)];
-                run.phase = Phase::Waiting;
-                let (task, token, step) = (run.task.into(), run.epoch, run.step);
-                outside::send_call(setup, state, task, token, step);
-            }
-            Action::Deliver { task, token, step, lost } => {
-                let index = usize::from(task);
-                outside::take_call(setup, state, index, token, step);
-                let done = outside::call(setup, state, index, token, step, None);
-                let sender = state.runs[..setup.shape.runs]
-                    .iter()
-                    .position(|run| run.phase == Phase::Waiting && run.task == task && run.epoch == token);
-                if let (Some(slot), false) = (sender, lost) {
-                    let heard = if done { Heard::CallDone } else { Heard::CallRefused };
-                    executor::hear(setup, state, slot, heard);
-                }
-            }
-            Action::DeliverPart { task, token, parts } => {
-                outside::take_call(setup, state, task.into(), token, 0);
-                outside::call(setup, state, task.into(), token, 0, Some(parts));
-            }
-            Action::CallLost { task, token, step } => outside::take_call(setup, state, task.into(), token, step),
-            Action::Deadline { run } => executor::hear(setup, state, run.into(), Heard::Unknown),
-            Action::Query { run, fate } => {
-                let slot = usize::from(run);
-                let run = state.runs[slot];
-                let answer = self.ask(state, run.task.into(), run.epoch, run.step, fate);
-                executor::hear(setup, state, slot, Heard::Answer(answer));
-            }
-            Action::Heartbeat { run } => {
-                let slot = usize::from(run);
-                let judgement = apply(setup, state, executor::heartbeat(state.runs[slot]));
-                if Heard::from(judgement) == Heard::Refused {
-                    executor::cancel(state, slot);
-                }
-            }
-            Action::SelfFence { run } | Action::Crash { run } => executor::cancel(state, run.into()),
-            Action::Expire { task } => state.tasks[usize::from(task)].expired = true,
-            Action::Overrun { task } => state.tasks[usize::from(task)].overrun = true,
-            Action::Sweep { task } => {
-                let index = usize::from(task);
-                state.seen[index] = sweeper::read(state, index).unwrap_or(Seen::NOTHING);
-            }
-            Action::SweeperAsks { task, fate } => {
-                let index = usize::from(task);
-                let seen = state.seen[index];
-                let answer = self.ask(state, index, seen.epoch, seen.recorded, fate);
-                state.seen[index].answer = Some(answer);
-                if sweeper::next(setup, state, index, &state.seen[index]) == sweeper::Next::Forget {
-                    state.seen[index] = Seen::NOTHING;
-                }
-            }
-            Action::SweeperWrites { task, fate } => {
-                if let (true, Some(request)) = (fate != Fate::RequestLost, self.request_of(state, &action)) {
-                    apply(setup, state, request);
-                }
-                state.seen[usize::from(task)] = Seen::NOTHING;
-            }
-            Action::Open { by, task } => {
-                let epoch = state.tasks[usize::from(task)].epoch;
-                state.desks[usize::from(by)] = Desk { open: true, task, epoch, ..Desk::EMPTY };
-            }
-            Action::FindOut { by } => {
-                let by = usize::from(by);
-                state.desks[by].found_out = true;
-                state.desks[by].truth = person::truth(setup, state, state.desks[by].task.into());
-            }
-            Action::Decide { by, act } => {
-                let Desk { task, epoch, truth, .. } = state.desks[usize::from(by)];
-                person::decide(setup, state, task.into(), epoch, act, truth);
-                state.reruns += u8::from(act == Act::Rerun);
-                state.desks[usize::from(by)] = Desk::EMPTY;
-            }
-            Action::Calm => state.calm = true,
-        }
-    }
-
-    fn ask(&self, state: &mut State, index: usize, epoch: u8, step: u8, fate: Fate) -> Answer {
-        match fate {
-            Fate::Fine => outside::query(&self.world.setup, state, index, epoch, step),
-            Fate::RequestLost => Answer::Unavailable,
-            Fate::ReplyLost => {
-                outside::query(&self.world.setup, state, index, epoch, step);
-                Answer::Unavailable
-            }
         }
     }
 }

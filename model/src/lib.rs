@@ -2,7 +2,9 @@
 
 #![warn(clippy::unwrap_used)]
 
+mod adverse;
 mod bits;
+pub mod boots;
 pub mod check;
 pub mod database;
 pub mod describe;
@@ -10,6 +12,7 @@ pub mod designs;
 pub mod evidence;
 pub mod executor;
 pub mod explorer;
+pub mod extra;
 mod fairness;
 pub mod free;
 pub mod graph;
@@ -21,6 +24,7 @@ pub mod properties;
 pub mod state;
 pub mod story;
 pub mod sweeper;
+mod take;
 pub mod trace;
 pub mod witness;
 pub mod world;

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::bits::{ArrayWriter, Coder, Reader};
-use crate::describe::PERSONS;
+use crate::describe::{PERSONS, SWEEPERS};
+use crate::extra::{Boot, Extras};
 use crate::state::{Desk, Run, Seen, Shape, State, Task};
 
 /// Codes a state. For the shapes of most worlds the shape is a constant, and so is every field's place: packing, which is
@@ -13,8 +14,8 @@ fn code(state: &mut State, shape: Shape, c: &mut impl Coder) {
     macro_rules! constants {
         ($($tasks:literal $runs:literal),*) => {
             match shape {
-                $(Shape { tasks: $tasks, runs: $runs, parts: 1 } => {
-                    state.code(Shape { tasks: $tasks, runs: $runs, parts: 1 }, c);
+                $(Shape { tasks: $tasks, runs: $runs, parts: 1, extras: Extras::NONE } => {
+                    state.code(Shape { tasks: $tasks, runs: $runs, parts: 1, extras: Extras::NONE }, c);
                 })*
                 other => state.code(other, c),
             }
@@ -41,6 +42,7 @@ impl Packed {
         writer.small(&mut (shape.tasks as u8), 2);
         writer.small(&mut (shape.runs as u8), 2);
         writer.small(&mut (shape.parts as u8), 3);
+        { shape.extras }.code(&mut writer);
         code(state, shape, &mut writer);
         Packed(writer.words)
     }
@@ -56,7 +58,9 @@ impl Packed {
         reader.small(&mut tasks, 2);
         reader.small(&mut runs, 2);
         reader.small(&mut parts, 3);
-        let shape = Shape { tasks: tasks.into(), runs: runs.into(), parts: parts.into() };
+        let mut extras = Extras::NONE;
+        extras.code(&mut reader);
+        let shape = Shape { tasks: tasks.into(), runs: runs.into(), parts: parts.into(), extras };
         let mut state = State::NEW;
         code(&mut state, shape, &mut reader);
         (state, shape)
@@ -71,11 +75,15 @@ impl fmt::Debug for Packed {
             lines.push((format!("task t{}", i + 1), describe_task(task, shape)));
         }
         for (i, run) in state.runs[..shape.runs].iter().enumerate() {
-            lines.push((format!("executor w{}", i + 1), describe_run(run, shape)));
+            let boot = match state.extra.boots.get(i) {
+                Some(boot) if shape.extras.boots && *boot != Boot::Current => format!(", {boot:?}").to_lowercase(),
+                _ => String::new(),
+            };
+            lines.push((format!("executor w{}", i + 1), describe_run(run, shape) + &boot));
         }
-        for (i, seen) in state.seen[..shape.tasks].iter().enumerate() {
-            if *seen != Seen::NOTHING {
-                lines.push(("sweeper".to_owned(), format!("remembers t{}: {}", i + 1, describe_seen(seen))));
+        for (who, memory) in SWEEPERS.into_iter().zip([&state.seen, &state.extra.seen]) {
+            for (i, seen) in memory[..shape.tasks].iter().enumerate().filter(|(_, seen)| **seen != Seen::NOTHING) {
+                lines.push((who.to_owned(), format!("remembers t{}: {}", i + 1, describe_seen(seen))));
             }
         }
         for (who, desk) in PERSONS.into_iter().zip(state.desks).filter(|(_, desk)| *desk != Desk::EMPTY) {
@@ -89,6 +97,9 @@ impl fmt::Debug for Packed {
         }
         if state.reruns > 0 {
             lines.push(("reruns".to_owned(), state.reruns.to_string()));
+        }
+        if state.extra.releases > 0 {
+            lines.push(("releases".to_owned(), state.extra.releases.to_string()));
         }
         if state.calm {
             lines.push(("world".to_owned(), "no more faults".to_owned()));
@@ -121,6 +132,9 @@ fn describe_task(task: &Task, shape: Shape) -> String {
     }
     if task.overrun {
         add("overrun".into());
+    }
+    if task.superseded {
+        add("owner superseded".into());
     }
     if task.attempts + task.interruptions > 0 {
         add(format!("failed {}×, lost {}×", task.attempts, task.interruptions));

@@ -86,9 +86,9 @@ pub(crate) fn broken_by_call(setup: &Setup, index: usize, after: &Task) -> u16 {
 /// property is broken, since free worlds end there.
 pub fn all_resolved(setup: &Setup, state: &State) -> bool {
     let tasks = &state.tasks[..setup.shape.tasks];
-    let is_entry = |index: usize| index > 0 && setup.entry_of(index - 1) == Some(index);
-    let needless =
-        |index: usize| is_entry(index) && tasks[index] == Task::UNWRITTEN && tasks[index - 1].status != Status::Success;
+    let needless = |index: usize| {
+        setup.is_entry(index) && tasks[index] == Task::UNWRITTEN && tasks[index - 1].status != Status::Success
+    };
     state.bad != 0 || (0..tasks.len()).all(|index| tasks[index].status.is_resolved() || needless(index))
 }
 

@@ -5,6 +5,7 @@
 use leaseproof_rules::{Answer, Entry, Property, Reason, Row, Signal, Status};
 
 use crate::bits::{Coder, Field};
+use crate::extra::{Extra, Extras};
 
 /// Tasks at most.
 pub const MAX_TASKS: usize = 4;
@@ -39,6 +40,10 @@ pub struct Task {
     pub step: u8,
     /// Why it is in WAIT_MANUAL or was given up.
     pub reason: Option<Reason>,
+    /// Where starts of processes are told apart: the place of its owner, see [`crate::boots`].
+    pub owner: u8,
+    /// RUNNING, and its owner's start is known to be superseded (A2).
+    pub superseded: bool,
     /// Ghost: the row's epoch when a person last decided, 0 before. Runs with an epoch up to this one were claimed
     /// before the decision.
     pub decided: u8,
@@ -63,6 +68,8 @@ impl Task {
         journal: None,
         step: 0,
         reason: None,
+        owner: 0,
+        superseded: false,
         decided: 0,
         ledger: [0; MAX_PARTS],
         fence: 0,
@@ -79,7 +86,7 @@ impl Task {
             epoch: u64::from(self.epoch),
             due: self.due,
             lease_live: !self.expired,
-            owner_superseded: false,
+            owner_superseded: self.superseded,
             overrun: self.overrun,
         }
     }
@@ -102,8 +109,9 @@ impl Task {
         (all || none).then_some(all)
     }
 
+    /// What the database has of it: the row and its journal.
     #[inline(always)]
-    fn code(&mut self, shape: Shape, c: &mut impl Coder) {
+    pub(crate) fn code_row(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.status);
         c.small(&mut self.epoch, EPOCH_BITS);
         c.field(&mut self.due);
@@ -113,15 +121,24 @@ impl Task {
         c.small(&mut self.interruptions, 4);
         c.field(&mut self.journal);
         c.field(&mut self.reason);
+        if shape.parts > 1 {
+            c.small(&mut self.step, 2);
+        }
+        if shape.extras.boots {
+            c.small(&mut self.owner, 2);
+            c.field(&mut self.superseded);
+        }
+    }
+
+    #[inline(always)]
+    fn code(&mut self, shape: Shape, c: &mut impl Coder) {
+        self.code_row(shape, c);
         c.small(&mut self.decided, EPOCH_BITS);
         for times in &mut self.ledger[..shape.parts] {
             c.small(times, 2);
         }
         c.small(&mut self.fence, EPOCH_BITS);
         c.bits(&mut self.calls, 32);
-        if shape.parts > 1 {
-            c.small(&mut self.step, 2);
-        }
     }
 }
 
@@ -252,6 +269,8 @@ pub enum Picked {
     Expired = 0,
     /// The lease was live, the run over its expected time.
     Overrun = 1,
+    /// The lease was live, the owner's start known to be superseded (A2).
+    Superseded = 2,
 }
 
 impl Picked {
@@ -260,6 +279,7 @@ impl Picked {
         match self {
             Picked::Expired => Signal::LeaseExpired,
             Picked::Overrun => Signal::Beating,
+            Picked::Superseded => Signal::OwnerSuperseded,
         }
     }
 }
@@ -272,7 +292,7 @@ impl Field for Option<Picked> {
     }
     #[inline]
     fn from_bits(bits: u32) -> Option<Picked> {
-        [None, Some(Picked::Expired), Some(Picked::Overrun)][bits as usize]
+        [None, Some(Picked::Expired), Some(Picked::Overrun), Some(Picked::Superseded)][bits as usize]
     }
 }
 
@@ -281,7 +301,7 @@ impl Seen {
     pub const NOTHING: Seen = Seen { signal: None, epoch: 0, intent: false, answer: None, recorded: 0 };
 
     #[inline(always)]
-    fn code(&mut self, shape: Shape, c: &mut impl Coder) {
+    pub(crate) fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.signal);
         c.small(&mut self.epoch, EPOCH_BITS);
         c.field(&mut self.intent);
@@ -332,6 +352,8 @@ pub struct Shape {
     pub runs: usize,
     /// Of how many parts an effect consists: 1 to [`MAX_PARTS`].
     pub parts: usize,
+    /// What else is kept.
+    pub extras: Extras,
 }
 
 impl Shape {
@@ -354,7 +376,7 @@ pub struct State {
     pub tasks: [Task; MAX_TASKS],
     /// By slot; entries beyond the world's slots stay idle.
     pub runs: [Run; MAX_RUNS],
-    /// By task.
+    /// By task: what the first sweeper remembers.
     pub seen: [Seen; MAX_TASKS],
     /// By person.
     pub desks: [Desk; MAX_PERSONS],
@@ -366,6 +388,8 @@ pub struct State {
     pub bad: u16,
     /// Ghost: refused completions, kept as evidence. Stays 0 in the free worlds.
     pub late: u8,
+    /// What only some worlds have.
+    pub extra: Extra,
 }
 
 impl State {
@@ -384,6 +408,7 @@ impl State {
         calm: false,
         bad: 0,
         late: 0,
+        extra: Extra::NONE,
     };
 
     /// Inlined, and so are its parts: a caller with a constant shape gets code without loops.
@@ -407,6 +432,7 @@ impl State {
         c.bits(&mut bad, Property::ALL.len() as u32);
         self.bad = bad as u16;
         c.small(&mut self.late, 4);
+        self.extra.code(shape, c);
     }
 
     /// Whether a task's current claim is held by a run that still renews it.

@@ -3,7 +3,7 @@
 use leaseproof_rules::{Decision, Entry, Observation, Status, UnknownEffect, Verb};
 
 use crate::database::Request;
-use crate::state::{Picked, Seen, State};
+use crate::state::{Picked, Seen, State, Task};
 use crate::world::Setup;
 
 /// What the sweeper does next about a task it has read.
@@ -23,10 +23,11 @@ pub fn read(state: &State, index: usize) -> Option<Seen> {
     if task.status != Status::Running {
         return None;
     }
-    let picked = match (task.expired, task.overrun) {
-        (true, _) => Picked::Expired,
-        (false, true) => Picked::Overrun,
-        (false, false) => return None,
+    let picked = match task {
+        Task { expired: true, .. } => Picked::Expired,
+        Task { superseded: true, .. } => Picked::Superseded,
+        Task { overrun: true, .. } => Picked::Overrun,
+        _ => return None,
     };
     let intent = task.journal == Some(Entry::Intent);
     Some(Seen { signal: Some(picked), epoch: task.epoch, intent, answer: None, recorded: task.recorded() })

@@ -4,6 +4,7 @@ use leaseproof_rules::{
     Backoff, EffectRule, Guard, Guards, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Progress,
 };
 
+use crate::extra::Extras;
 use crate::knowledge::Strategy;
 use crate::state::{MAX_EPOCH, MAX_PARTS, MAX_TASKS, Shape, State, Task};
 
@@ -33,6 +34,11 @@ impl Setup {
         let next = task + 1;
         let is_entry = |rule: &EffectRule| rule.instruments.outbox;
         self.effects.get(next)?.as_ref().is_some_and(is_entry).then_some(next)
+    }
+
+    /// Whether this task stands for an entry of an outbox.
+    pub fn is_entry(&self, task: usize) -> bool {
+        task > 0 && self.entry_of(task - 1) == Some(task)
     }
 
     /// All tasks as they are at first.
@@ -90,13 +96,18 @@ pub struct Faults {
     pub partial: bool,
     /// The clocks of the executors are wrong by any amount, and stay so.
     pub wrong_clocks: bool,
+    /// The database's clock is set back, by any amount: a lease that had ended is live again, what was due is not. (Set
+    /// forward it ends leases early, which may happen in every world.)
+    pub clock_back: bool,
+    /// All executors die in the same moment.
+    pub deploy: bool,
     /// Faults are unbounded in number but come to an end some day. Needed for liveness: a system that loses every
     /// message for ever resolves nothing. Doubles the states.
     pub calm_some_day: bool,
 }
 
 impl Default for Faults {
-    /// All of them.
+    /// What every world has: all but a clock set back and a deploy.
     fn default() -> Faults {
         Faults {
             crash: true,
@@ -104,6 +115,8 @@ impl Default for Faults {
             lost_reply: true,
             partial: true,
             wrong_clocks: true,
+            clock_back: false,
+            deploy: false,
             calm_some_day: true,
         }
     }
@@ -125,6 +138,10 @@ pub struct World {
     pub reruns: Option<u8>,
     /// How many persons are at the desk then, 1 or 2. They do not speak with each other.
     pub persons: u8,
+    /// How many sweepers there are, 1 or 2, each with a memory of its own.
+    pub sweepers: u8,
+    /// How often executors put tasks back unharmed at most, before they stop in good order.
+    pub releases: u8,
     /// The person lets a task run again although a call of it may still arrive, on what is known at that moment. Off but
     /// to show that no rule of the queue can make up for it.
     pub hasty_person: bool,
@@ -191,7 +208,7 @@ impl World {
         Ok(World {
             name: format!("{} × {}", plural(tasks, "task"), plural(executors, "executor")),
             setup: Setup {
-                shape: Shape { tasks, runs: executors, parts: 1 },
+                shape: Shape { tasks, runs: executors, parts: 1, extras: Extras::NONE },
                 policy,
                 guards: Guards::ALL,
                 strategy: Strategy::RULES,
@@ -203,6 +220,8 @@ impl World {
             faults: Faults::default(),
             reruns: None,
             persons: 1,
+            sweepers: 1,
+            releases: 0,
             hasty_person: false,
         })
     }
@@ -344,7 +363,7 @@ impl World {
         let runs = policy.max_attempts.saturating_add(policy.max_interruptions);
         // Without a bound the search ends where the budget is broken, two runs later at most.
         let bounded = [Guard::BoundedAttempts, Guard::BoundedInterruptions].map(|guard| guards.has(guard));
-        let runs = runs.saturating_add(2 * u32::from(bounded != [true; 2]));
+        let runs = runs.saturating_add(2 * u32::from(bounded != [true; 2])).saturating_add(self.releases.into());
         let lives = u32::from(self.reruns.unwrap_or(0)) + 1;
         let blind = if guards.has(Guard::CasAtClaim) { 1 } else { 2 };
         let needed = runs.saturating_mul(2).saturating_add(1).saturating_mul(lives).saturating_mul(blind);

@@ -47,6 +47,23 @@ pub fn default_worlds() -> Result<Vec<World>, WorldError> {
         World::lease(2, 2)?.outbox(KEY, OnUnknown::Escalate),
         World::lease(2, 1)?.outbox(BOTH, OnUnknown::Escalate).errors(),
         World::lease(2, 1)?.outbox(NONE, OnUnknown::Repeat).errors(),
+        World::lease(1, 3)?.restarts(),
+        World::lease(1, 2)?.restarts().errors(),
+        World::lease(1, 3)?.restarts().effect(NONE, OnUnknown::Escalate),
+        World::lease(1, 2)?.restarts().effect(QUERY, OnUnknown::Skip),
+        World::lease(1, 2)?.restarts().effect(BOTH, OnUnknown::Escalate),
+        World::lease(1, 2)?.restarts().effect(steps(NONE), OnUnknown::Escalate).parts(3),
+        World::lease(2, 1)?.two_sweepers(),
+        World::lease(1, 2)?.two_sweepers().errors().hangs(),
+        World::lease(1, 1)?.two_sweepers().effect(BOTH, OnUnknown::Escalate),
+        World::lease(1, 2)?.two_sweepers().effect(NONE, OnUnknown::Escalate).errors(),
+        World::lease(1, 2)?.two_sweepers().restarts().effect(NONE, OnUnknown::Escalate),
+        World::lease(1, 2)?.clock_back().errors().hangs(),
+        World::lease(1, 2)?.clock_back().effect(BOTH, OnUnknown::Escalate).errors(),
+        World::lease(1, 2)?.clock_back().effect(steps(NONE), OnUnknown::Escalate).parts(2).reruns(1),
+        World::lease(1, 2)?.deploys(2).errors(),
+        World::lease(1, 2)?.deploys(2).effect(NONE, OnUnknown::Escalate).errors(),
+        World::lease(1, 1)?.deploys(2).effect(BOTH, OnUnknown::Escalate).errors(),
     ])
 }
 
@@ -72,6 +89,7 @@ pub fn ablation_world(guard: Guard) -> Result<World, WorldError> {
         Guard::TokenForNotDone => calls(World::lease(1, 2)?, QUERY),
         Guard::TokenInQuery => calls(World::lease(1, 2)?, BOTH),
         Guard::CasAtSweep => calls(World::lease(1, 2)?, BOTH).errors(),
+        Guard::BootIdentity => World::lease(1, 2)?.restarts(),
         Guard::CasAtDecision => calls(World::lease(1, 1)?, NONE).reruns(2).two_persons(),
     };
     Ok(world.guards(Guards::without(guard)))
@@ -96,6 +114,8 @@ pub const fn protects(guard: Guard) -> Property {
         | Guard::TokenForNotDone
         | Guard::TokenInQuery
         | Guard::StableKey => Property::EffectAtMostOnce,
-        Guard::OverrunRule | Guard::DatabaseClock | Guard::EndedIsEnded => Property::EventuallyResolved,
+        Guard::OverrunRule | Guard::DatabaseClock | Guard::EndedIsEnded | Guard::BootIdentity => {
+            Property::EventuallyResolved
+        }
     }
 }

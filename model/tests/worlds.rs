@@ -79,6 +79,7 @@ fn stateright_finds_as_many_states_and_the_same_answers() {
         World::lease(2, 2).unwrap(),
         World::lease(1, 2).unwrap().errors().hangs().reruns(1),
         World::lease(1, 2).unwrap().effect(query, OnUnknown::Escalate).errors(),
+        World::lease(1, 2).unwrap().restarts().two_sweepers().clock_back().deploys(1),
     ];
     for world in worlds {
         let name = world.name.clone();
@@ -109,6 +110,8 @@ fn steps_taken_at_once_are_the_steps_taken_one_by_one() {
         World::lease(2, 1).unwrap().errors(),
         World::lease(1, 2).unwrap().effect(none, OnUnknown::Escalate).errors().reruns(1),
         World::lease(1, 1).unwrap().effect(none, OnUnknown::Escalate).parts(2),
+        World::lease(1, 3).unwrap().restarts(),
+        World::lease(1, 1).unwrap().two_sweepers().clock_back().deploys(1),
     ];
     for world in worlds {
         let model = LeaseModel::new(world);
@@ -139,6 +142,8 @@ fn every_kind_of_step_happens() {
         World::lease(1, 2).unwrap().errors().bad_input().hangs().reruns(1).budgets(1, 1),
         World::lease(1, 1).unwrap().effect(query, OnUnknown::Escalate).errors().reruns(1).two_persons(),
         World::lease(1, 1).unwrap().effect(Instruments::NONE, OnUnknown::Escalate).parts(2),
+        World::lease(1, 2).unwrap().effect(query, OnUnknown::Escalate).restarts().two_sweepers(),
+        World::lease(1, 1).unwrap().clock_back().deploys(1),
     ];
     let mut seen = BTreeSet::new();
     for world in worlds {
@@ -157,6 +162,8 @@ fn every_kind_of_step_happens() {
     }
     let expected = BTreeSet::from([
         "database: lease of t ends",
+        "database: t is due",
+        "database: the clock is set back before the time of t",
         "database: t is over its expected time",
         "network: call of t with token  is lost",
         "person: finds out about the call of t",
@@ -169,6 +176,16 @@ fn every_kind_of_step_happens() {
         "second person: mark_succeeded t",
         "second person: opens t",
         "second person: rerun t",
+        "second sweeper: asks the third party about t",
+        "second sweeper: asks the third party about t, reply lost",
+        "second sweeper: asks the third party about t, request lost",
+        "second sweeper: escalate t",
+        "second sweeper: escalate t, reply lost",
+        "second sweeper: escalate t, request lost",
+        "second sweeper: reads t",
+        "second sweeper: requeue t",
+        "second sweeper: requeue t, reply lost",
+        "second sweeper: requeue t, request lost",
         "sweeper: asks the third party about t",
         "sweeper: asks the third party about t, reply lost",
         "sweeper: asks the third party about t, request lost",
@@ -185,6 +202,7 @@ fn every_kind_of_step_happens() {
         "w: asks the third party, t epoch ",
         "w: asks the third party, t epoch , reply lost",
         "w: asks the third party, t epoch , request lost",
+        "w: a new start registers",
         "w: calls the third party, t epoch ",
         "w: claim t epoch ",
         "w: claim t epoch , reply lost",
@@ -207,12 +225,16 @@ fn every_kind_of_step_happens() {
         "w: outcome t epoch , reply lost",
         "w: outcome t epoch , request lost",
         "w: reads t as a candidate",
+        "w: release t epoch ",
+        "w: release t epoch , reply lost",
+        "w: release t epoch , request lost",
         "w: retry t epoch ",
         "w: retry t epoch , reply lost",
         "w: retry t epoch , request lost",
         "w: stops itself, t epoch ",
         "w: work done, t epoch ",
         "w: work failed, t epoch ",
+        "world: all executors die at once",
         "world: no more faults",
     ]);
     assert_eq!(seen.iter().map(String::as_str).collect::<BTreeSet<_>>(), expected);

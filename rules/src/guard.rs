@@ -54,11 +54,14 @@ pub enum Guard {
     DatabaseClock = 20,
     /// A lease that has ended is not renewed: what a sweeper has read of it stays true until somebody changes the epoch.
     EndedIsEnded = 21,
+    /// A process is told by its boot id, new at every start, and never by an address or a process id, which are used
+    /// again (A2).
+    BootIdentity = 22,
 }
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Guard; 22] = [
+    pub const ALL: [Guard; 23] = [
         Guard::FenceComplete,
         Guard::FenceHeartbeat,
         Guard::CasAtClaim,
@@ -81,6 +84,7 @@ impl Guard {
         Guard::StableKey,
         Guard::DatabaseClock,
         Guard::EndedIsEnded,
+        Guard::BootIdentity,
     ];
 
     /// The name on the command line and in reports, e.g. `fence_complete`.
@@ -108,13 +112,21 @@ impl Guard {
             Guard::StableKey => "stable_key",
             Guard::DatabaseClock => "database_clock",
             Guard::EndedIsEnded => "ended_is_ended",
+            Guard::BootIdentity => "boot_identity",
         }
     }
 
     /// Whether the queue's code can be built without it too (its feature `ablation`). The others are removed in the
     /// model only: they are more than one condition of one statement, or need what no story can tell.
     pub const fn on_code(self) -> bool {
-        !matches!(self, Guard::StatusAtWrite | Guard::CasAtDecision | Guard::DatabaseClock | Guard::EndedIsEnded)
+        !matches!(
+            self,
+            Guard::StatusAtWrite
+                | Guard::CasAtDecision
+                | Guard::DatabaseClock
+                | Guard::EndedIsEnded
+                | Guard::BootIdentity
+        )
     }
 
     /// The guard of this name.

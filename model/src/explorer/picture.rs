@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 /// Who may have a lane beside the executors, from left to right.
-const OTHERS: [&str; 7] = ["sweeper", "database", "network", "third party", "person", "second person", "world"];
+const OTHERS: [&str; 8] =
+    ["sweeper", "second sweeper", "database", "network", "third party", "person", "second person", "world"];
 const LANE: usize = 110;
 const ROW: usize = 20;
 /// Of a character, about: the page's font is the reader's.

@@ -116,8 +116,8 @@ fn owner(graph: &Graph<'_, From>, world: &World, class: &Observation, id: u32) -
 pub fn takes_from_the_living(world: &World, state: &State) -> bool {
     let model = LeaseModel::new(world.clone());
     let mut after = *state;
-    model.step(&mut after, Action::Sweep { task: 0 });
-    let writes = Action::SweeperWrites { task: 0, fate: Fate::Fine };
+    model.step(&mut after, Action::Sweep { by: 0, task: 0 });
+    let writes = Action::SweeperWrites { by: 0, task: 0, fate: Fate::Fine };
     let requeues = match sweeper::next(&world.setup, &after, 0, &after.seen[0]) {
         sweeper::Next::Write(request) => request.verb == Verb::Requeue,
         _ => false,

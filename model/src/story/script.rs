@@ -4,6 +4,7 @@ use leaseproof_rules::Guards;
 use leaseproof_scenarios::{Act, Fault, Node, PersonAct, RunEnd, Story, Trigger};
 
 use super::StoryModelError;
+use crate::extra::Extras;
 use crate::knowledge::Strategy;
 use crate::person;
 use crate::state::{MAX_RUNS, MAX_TASKS, Shape};
@@ -113,7 +114,7 @@ impl Script {
         }
         Ok(Script {
             setup: Setup {
-                shape: Shape { tasks: story.tasks.len(), runs: executor_of.len(), parts: 1 },
+                shape: Shape { tasks: story.tasks.len(), runs: executor_of.len(), parts: 1, extras: Extras::NONE },
                 policy: policy.clone(),
                 guards,
                 strategy: Strategy::RULES,

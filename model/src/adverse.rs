@@ -1,0 +1,36 @@
+//! Worlds in which more goes wrong than in every world.
+
+use crate::world::World;
+
+impl World {
+    /// The first two executors are two places of one, whose starts are told apart (A2), see [`crate::boots`].
+    pub fn restarts(mut self) -> World {
+        self.setup.shape.extras.boots = true;
+        self.name += ", the first two one executor that restarts";
+        self
+    }
+
+    /// A second sweeper, with a memory of its own.
+    pub fn two_sweepers(mut self) -> World {
+        self.sweepers = 2;
+        self.setup.shape.extras.second_sweeper = true;
+        self.name += ", two sweepers";
+        self
+    }
+
+    /// The database's clock may be set back.
+    pub fn clock_back(mut self) -> World {
+        self.faults.clock_back = true;
+        self.name += ", clock set back";
+        self
+    }
+
+    /// All executors may die at once, or each put its task back in good order, so many times over all.
+    pub fn deploys(mut self, releases: u8) -> World {
+        self.faults.deploy = true;
+        self.releases = releases;
+        self.setup.shape.extras.releases = true;
+        self.name += &format!(", deploys ({releases} in order)");
+        self
+    }
+}
