@@ -57,7 +57,7 @@ pub use desk::{Resolution, Shown, Signed};
 pub use error::{Cause, Error};
 pub use leaseproof_rules as rules;
 pub use queries::{Question, StatusQueries};
-pub use queue::{ABLATION, ACCEPTED_URLS, Queue, SQLITE_NOW_MS};
+pub use queue::{ABLATION, ACCEPTED_URLS, MYSQL_NOW_MS, Queue, SQLITE_NOW_MS};
 pub use store::{SCHEMA_VERSION, Store, sqlite_schema};
 pub use sweeper::{SweepReport, Sweeper};
 pub use task::{Claimed, EffectEntry, Enqueued, Event, LONGEST_MS, NewTask, Task};

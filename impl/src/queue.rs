@@ -10,10 +10,17 @@ use crate::store::Store;
 use crate::task::{Enqueued, NewTask};
 
 /// The URLs that [`Queue::connect`] takes.
-pub const ACCEPTED_URLS: &str = "sqlite:PATH and postgres://USER@HOST/DATABASE";
+pub const ACCEPTED_URLS: &str =
+    "sqlite:PATH, postgres://USER@HOST/DATABASE and mysql://USER@HOST/DATABASE (or mariadb://…)";
 
 /// SQLite's clock, in ms since the Unix epoch.
 pub const SQLITE_NOW_MS: &str = "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)";
+
+/// The clock of MySQL and MariaDB, in ms since the Unix epoch. `SYSDATE` is read anew for each row, after the wait for its
+/// lock, where `NOW` and `UTC_TIMESTAMP` stand still from the start of the statement. The difference of the two local
+/// times and the one in UTC do not depend on the session's time zone.
+pub const MYSQL_NOW_MS: &str = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) \
+     + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))) DIV 1000";
 
 /// Whether this build can switch guards off. False in every normal build.
 pub const ABLATION: bool = cfg!(feature = "ablation");
@@ -25,8 +32,9 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue in the database that `url` names: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. Connects when first
-    /// used; a missing SQLite file is created by [`Queue::migrate`] only.
+    /// A queue in the database that `url` names: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or
+    /// `mysql://USER@HOST/DATABASE`; `mariadb://` means the same as `mysql://`. Connects when first used; a missing SQLite
+    /// file is created by [`Queue::migrate`] only.
     ///
     /// # Errors
     /// [`Error::UnknownScheme`] or [`Error::BadUrl`].
@@ -47,7 +55,7 @@ impl Queue {
 
     /// Sets how long a statement may take, on this process's clock, before its outcome counts as unknown (default 5 s).
     /// The server gives up a statement after as long (PostgreSQL's `statement_timeout`, unless the URL or the pool sets its
-    /// own), SQLite waits four fifths of it for a lock. To be set before the queue is used: it begins with new connections.
+    /// own; MariaDB's `max_statement_time`), SQLite and MySQL wait four fifths of it for a lock, MySQL in whole seconds. To be set before the queue is used: it begins with new connections.
     pub fn deadline(mut self, deadline: Duration) -> Queue {
         self.store.set_deadline(deadline);
         self

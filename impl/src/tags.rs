@@ -14,6 +14,8 @@
 //! | `owner=$n` | the boot id that claims or registers |
 //! | `pairs=$n..` | from `$n` on, ids and epochs alternate, to the last parameter |
 //!
+//! On MySQL, where a parameter has no number, `$n` is the n-th `?` of the text.
+//!
 //! The name after `leaseproof:` is a [`Verb`](leaseproof_rules::Verb)'s name, or one of the constants here for statements
 //! that move no task along the transition table.
 
@@ -38,6 +40,8 @@ pub const REGISTER: &str = "register";
 pub const SUPERSEDE: &str = "supersede";
 /// Reads one row of the table of instances.
 pub const INSTANCE: &str = "instance";
+/// Reads what a claim, a heartbeat or a supersede before it has changed. Only exists on MySQL, which has no `RETURNING`.
+pub const READ_BACK: &str = "read_back";
 /// Reads one task to find out why a write changed nothing.
 pub const LOOK: &str = "look";
 /// Reads the effect journal of one task.

@@ -24,6 +24,7 @@ impl Store {
         for row in &due {
             params.push(Param::int(row.int("id")?));
         }
-        claimed(&self.run(Verb::Claim.name(), &self.texts.blind_claim(due.len()).into(), params).await?)
+        params.extend(self.token(Verb::Claim)?);
+        claimed(&self.run(Verb::Claim.name(), &self.texts.blind_claim(due.len()), params).await?)
     }
 }

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::mysql::MySqlPool;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, Connection, Database, Encode, Executor, IntoArguments, Pool, Type};
 
+use super::mysql;
 use super::row::{Cells, Param, Row};
+use super::sql::Statement;
 use crate::Error;
 use crate::error::Cause;
 
@@ -17,6 +20,8 @@ use crate::error::Cause;
 pub(crate) enum Connections {
     Postgres(PgPool),
     Sqlite(SqlitePool),
+    /// MySQL and MariaDB.
+    MySql(MySqlPool),
 }
 
 impl Connections {
@@ -24,10 +29,11 @@ impl Connections {
     pub(crate) async fn run(
         &self,
         verb: &'static str,
-        sql: Arc<str>,
+        statement: &Statement,
         params: Vec<Param>,
         deadline: Duration,
     ) -> Result<Vec<Row>, Error> {
+        let sql = statement.text.clone();
         let rows: Vec<Cells> = match self {
             Connections::Postgres(pool) => {
                 send(pool, verb, sql, params, deadline).await?.into_iter().map(Cells::Postgres).collect()
@@ -35,6 +41,7 @@ impl Connections {
             Connections::Sqlite(pool) => {
                 send(pool, verb, sql, params, deadline).await?.into_iter().map(Cells::Sqlite).collect()
             }
+            Connections::MySql(pool) => mysql::send(pool, verb, statement, params, deadline).await?,
         };
         Ok(rows.into_iter().map(|cells| Row { verb, cells }).collect())
     }
@@ -44,9 +51,49 @@ impl Connections {
 ///
 /// In every other case, the caller's cancellation included, the socket is closed at once: the pool's own test of a
 /// returned connection has no deadline, and a connection with an unread answer must not serve the next statement.
-struct Lent<DB: Database> {
+pub(super) struct Lent<DB: Database> {
     connection: Option<PoolConnection<DB>>,
+    verb: &'static str,
+    limit: Duration,
     sound: bool,
+}
+
+impl<DB: Database> Lent<DB> {
+    /// A connection of the pool. Nothing was sent yet, whatever goes wrong here.
+    pub(super) async fn from(pool: &Pool<DB>, verb: &'static str, limit: Duration) -> Result<Lent<DB>, Error> {
+        match tokio::time::timeout(limit, pool.acquire()).await {
+            Ok(Ok(connection)) => Ok(Lent { connection: Some(connection), verb, limit, sound: false }),
+            Ok(Err(error)) => Err(Error::Unavailable { verb, cause: error.into() }),
+            Err(_) => Err(Error::Unavailable { verb, cause: Cause::Deadline { what: "connection", limit } }),
+        }
+    }
+
+    pub(super) fn connection(&mut self) -> Result<&mut DB::Connection, Error> {
+        match self.connection.as_mut() {
+            Some(connection) => Ok(&mut *connection),
+            None => Err(Error::Unavailable { verb: self.verb, cause: Cause::System("no connection".into()) }),
+        }
+    }
+
+    /// Takes the connection back; says what the end of its statement means.
+    pub(super) fn ended<T>(
+        mut self,
+        answer: Result<Result<T, sqlx::Error>, tokio::time::error::Elapsed>,
+    ) -> Result<T, Error> {
+        let (verb, limit) = (self.verb, self.limit);
+        match answer {
+            Ok(Ok(answer)) => {
+                self.sound = true;
+                Ok(answer)
+            }
+            Ok(Err(error)) => {
+                let error = judge(verb, error);
+                self.sound = !matches!(error, Error::Unknown { .. });
+                Err(error)
+            }
+            Err(_) => Err(Error::Unknown { verb, cause: Cause::Deadline { what: "answer", limit } }),
+        }
+    }
 }
 
 impl<DB: Database> Drop for Lent<DB> {
@@ -75,15 +122,7 @@ where
     for<'q> Option<String>: Encode<'q, DB> + Type<DB>,
     for<'q> Option<Vec<u8>>: Encode<'q, DB> + Type<DB>,
 {
-    // Nothing was sent yet, whatever goes wrong here.
-    let connection = match tokio::time::timeout(limit, pool.acquire()).await {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(error)) => return Err(Error::Unavailable { verb, cause: error.into() }),
-        Err(_) => {
-            return Err(Error::Unavailable { verb, cause: Cause::Deadline { what: "connection", limit } });
-        }
-    };
-    let mut lent = Lent { connection: Some(connection), sound: false };
+    let mut lent = Lent::from(pool, verb, limit).await?;
     let mut query = sqlx::query::<DB>(AssertSqlSafe(sql));
     for param in params {
         query = match param {
@@ -92,26 +131,15 @@ where
             Param::Bytes(value) => query.bind(value),
         };
     }
-    let connection: &mut DB::Connection = match lent.connection.as_mut() {
-        Some(connection) => &mut *connection,
-        None => return Err(Error::Unavailable { verb, cause: Cause::System("no connection".into()) }),
-    };
-    match tokio::time::timeout(limit, query.fetch_all(connection)).await {
-        Ok(Ok(rows)) => {
-            lent.sound = true;
-            Ok(rows)
-        }
-        Ok(Err(error)) => {
-            let error = judge(verb, error);
-            lent.sound = !matches!(error, Error::Unknown { .. });
-            Err(error)
-        }
-        Err(_) => Err(Error::Unknown { verb, cause: Cause::Deadline { what: "answer", limit } }),
-    }
+    let answer = tokio::time::timeout(limit, query.fetch_all(lent.connection()?)).await;
+    lent.ended(answer)
 }
 
 /// What an error after sending says about the statement.
 fn judge(verb: &'static str, error: sqlx::Error) -> Error {
+    if let Some(number) = mysql::number(&error) {
+        return mysql::judge(verb, number, error);
+    }
     let code = match &error {
         sqlx::Error::Database(said) => said.code().map(|code| code.into_owned()).unwrap_or_default(),
         // The statement did not leave this process, or only its preparation did.

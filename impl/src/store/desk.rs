@@ -22,8 +22,8 @@ impl Store {
         let mut params = vec![Param::int(after), Param::int(i64::from(page))];
         params.extend(status.map(|status| Param::text(status.name())));
         params.extend(kind.map(Param::text));
-        let sql = self.texts.list(status.is_some(), kind.is_some()).into();
-        self.run(tags::LIST, &sql, params).await?.iter().map(Task::read).collect()
+        let statement = self.texts.list(status.is_some(), kind.is_some());
+        self.run(tags::LIST, &statement, params).await?.iter().map(Task::read).collect()
     }
 
     /// One task.

@@ -10,6 +10,7 @@ mod connection;
 mod desk;
 mod instances;
 mod migrate;
+mod mysql;
 mod open;
 mod row;
 pub(crate) mod sql;
@@ -32,7 +33,7 @@ pub use sweep::{LostTask, UnknownInJournal};
 use crate::error::Cause;
 use crate::task::{self, Claimed, EffectEntry, Enqueued, NewTask, epoch_param, ms_param, rule_bits};
 use crate::{Error, tags};
-use sql::Texts;
+use sql::{Statement, Texts};
 
 /// How long a statement may take before its outcome counts as unknown.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
@@ -125,8 +126,8 @@ impl Store {
         self.deadline
     }
 
-    async fn run(&self, verb: &'static str, sql: &Arc<str>, params: Vec<Param>) -> Result<Vec<Row>, Error> {
-        match self.connections.run(verb, sql.clone(), params, self.deadline).await {
+    async fn run(&self, verb: &'static str, statement: &Statement, params: Vec<Param>) -> Result<Vec<Row>, Error> {
+        match self.connections.run(verb, statement, params, self.deadline).await {
             // Waiting does not make the file; migrating does.
             Err(Error::Unavailable { cause: Cause::Driver(error), .. }) if self.file_is_missing() => {
                 Err(Error::NotMigrated { why: error.to_string() })
@@ -135,10 +136,19 @@ impl Store {
         }
     }
 
+    /// The last parameter of a claim or a heartbeat where it has one; see [`Texts::token`].
+    fn token(&self, verb: Verb) -> Result<Option<Param>, Error> {
+        let no_randomness = |error: getrandom::Error| Error::Unavailable {
+            verb: verb.name(),
+            cause: Cause::System(format!("the operating system gives no random numbers: {error}")),
+        };
+        Ok(self.texts.token().map_err(no_randomness)?.map(Param::int))
+    }
+
     fn file_is_missing(&self) -> bool {
         match &self.connections {
             Connections::Sqlite(pool) => !pool.connect_options().get_filename().exists(),
-            Connections::Postgres(_) => false,
+            Connections::Postgres(_) | Connections::MySql(_) => false,
         }
     }
 
@@ -179,7 +189,8 @@ impl Store {
         if !self.guards.has(leaseproof_rules::Guard::CasAtClaim) {
             return self.claim_blindly(owner, limit).await;
         }
-        let params = vec![Param::text(owner), Param::int(i64::from(limit))];
+        let mut params = vec![Param::text(owner), Param::int(i64::from(limit))];
+        params.extend(self.token(Verb::Claim)?);
         let rows = self.run(Verb::Claim.name(), &self.texts.claim, params).await?;
         claimed(&rows)
     }
@@ -192,10 +203,11 @@ impl Store {
     pub async fn heartbeat(&self, leases: &[(i64, Epoch)], deadline: Duration) -> Result<Vec<i64>, Error> {
         let mut renewed = Vec::with_capacity(leases.len());
         for batch in leases.chunks(HEARTBEAT_BATCH) {
-            let params =
+            let mut params =
                 batch.iter().flat_map(|(id, epoch)| [Param::int(*id), epoch_param(*epoch)]).collect::<Vec<_>>();
-            let sql = self.texts.heartbeat(batch.len()).into();
-            for row in self.connections.run(Verb::Heartbeat.name(), sql, params, deadline).await? {
+            params.extend(self.token(Verb::Heartbeat)?);
+            let statement = self.texts.heartbeat(batch.len());
+            for row in self.connections.run(Verb::Heartbeat.name(), &statement, params, deadline).await? {
                 renewed.push(row.int("id")?);
             }
         }
@@ -287,7 +299,7 @@ impl Store {
         &self,
         verb: Verb,
         to: Status,
-        sql: &Arc<str>,
+        statement: &Statement,
         by: Fenced<'_>,
         rest: Vec<Param>,
     ) -> Result<Judgement, Error> {
@@ -297,11 +309,11 @@ impl Store {
         }
         let mut params = by.params();
         params.extend(rest);
-        if let Some(row) = self.run(verb.name(), sql, params).await?.first() {
+        if let Some(row) = self.run(verb.name(), statement, params).await?.first() {
             if verb == Verb::Complete && row.opt_text("last_note")?.as_deref() == Some(sql::ADOPTED) {
                 return Ok(Judgement::Adopted);
             }
-            return Ok(Judgement::Applied { status: task::status(row, "status")?, epoch: task::epoch(row, "epoch")? });
+            return Ok(Judgement::Applied { status: to, epoch: task::epoch(row, "epoch")? });
         }
         let row = self.look(by.id).await?;
         Ok(match judge(row, Write { verb, to, epoch: by.epoch }, self.guards()) {

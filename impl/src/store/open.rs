@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use leaseproof_rules::Guards;
 use sqlx::Database;
+use sqlx::mysql::MySqlConnectOptions;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 
-use super::sql::{POSTGRES, SQLITE, Texts};
-use super::{Connections, DEFAULT_DEADLINE, Store};
+use super::sql::{Dialect, Texts};
+use super::{Connections, DEFAULT_DEADLINE, Store, mysql};
 use crate::Error;
 
 /// Connections of a process, besides the one of its heartbeat.
@@ -44,6 +45,20 @@ impl Store {
                 let options = PgConnectOptions::from_str(url).map_err(|error| bad(error.to_string()))?;
                 Ok(Store::on_postgres_options(options))
             }
+            "mysql" | "mariadb" => {
+                let options = MySqlConnectOptions::from_str(url).map_err(|error| bad(error.to_string()))?;
+                if !url[scheme.len()..].starts_with("://") {
+                    return Err(bad("it has no // before the host".into()));
+                }
+                if options.get_database().is_none() {
+                    return Err(bad("it names no database".into()));
+                }
+                if let Some(parameter) = unknown_mysql_parameter(url) {
+                    let accepted = MYSQL_PARAMETERS.join(", ");
+                    return Err(bad(format!("unknown parameter {parameter:?}; accepted are {accepted}")));
+                }
+                Ok(Store::on_mysql(options))
+            }
             scheme => Err(Error::UnknownScheme { url: without_password(url), scheme: scheme.into() }),
         }
     }
@@ -63,6 +78,12 @@ impl Store {
             options = with_statement_timeout(options, DEFAULT_DEADLINE);
         }
         Store::new(Connections::Postgres(pool_options(CONNECTIONS).connect_lazy_with(options)), ours)
+    }
+
+    fn on_mysql(options: MySqlConnectOptions) -> Store {
+        // Any other character set would lose what it has no letter for.
+        let options = options.charset("utf8mb4").set_names(true);
+        Store::new(Connections::MySql(mysql::pool(&options, CONNECTIONS, DEFAULT_DEADLINE)), true)
     }
 
     fn on_sqlite(options: SqliteConnectOptions, connections: u32) -> Store {
@@ -102,6 +123,7 @@ impl Store {
                 let options = pool.connect_options().as_ref().clone().busy_timeout(busy_timeout(deadline));
                 Connections::Sqlite(pool_options(CONNECTIONS).connect_lazy_with(options))
             }
+            Connections::MySql(pool) => Connections::MySql(mysql::pool(&pool.connect_options(), CONNECTIONS, deadline)),
         };
     }
 
@@ -116,6 +138,7 @@ impl Store {
                 let options = pool.connect_options().as_ref().clone();
                 Connections::Sqlite(pool_options(1).connect_lazy_with(options))
             }
+            Connections::MySql(pool) => Connections::MySql(mysql::pool(&pool.connect_options(), 1, self.deadline)),
         };
         Store { connections, ..self.clone() }
     }
@@ -125,6 +148,7 @@ impl Store {
         match &self.connections {
             Connections::Postgres(pool) => pool.close().await,
             Connections::Sqlite(pool) => pool.close().await,
+            Connections::MySql(pool) => pool.close().await,
         }
     }
 }
@@ -142,13 +166,14 @@ fn busy_timeout(deadline: Duration) -> Duration {
 
 pub(super) fn texts(connections: &Connections, guards: Guards) -> Arc<Texts> {
     Arc::new(match connections {
-        Connections::Postgres(_) => Texts::new(&POSTGRES, guards),
-        Connections::Sqlite(_) => Texts::new(&SQLITE, guards),
+        Connections::Postgres(_) => Texts::new(Dialect::Postgres, guards),
+        Connections::Sqlite(_) => Texts::new(Dialect::Sqlite, guards),
+        Connections::MySql(_) => Texts::new(Dialect::MySql, guards),
     })
 }
 
 /// Trying every connection before every statement would double the round trips.
-fn pool_options<DB: Database>(connections: u32) -> PoolOptions<DB> {
+pub(super) fn pool_options<DB: Database>(connections: u32) -> PoolOptions<DB> {
     PoolOptions::new().max_connections(connections).test_before_acquire(false).before_acquire(|connection, meta| {
         Box::pin(async move {
             if meta.idle_for > TRY_AFTER_IDLE {
@@ -157,6 +182,15 @@ fn pool_options<DB: Database>(connections: u32) -> PoolOptions<DB> {
             Ok(true)
         })
     })
+}
+
+/// What a URL of MySQL may say after a `?`; sqlx passes over what it does not know.
+const MYSQL_PARAMETERS: [&str; 6] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "socket", "statement-cache-capacity"];
+
+fn unknown_mysql_parameter(url: &str) -> Option<&str> {
+    let (_, query) = url.split_once('?')?;
+    let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
+    names.into_iter().find(|name| !MYSQL_PARAMETERS.contains(name))
 }
 
 /// The URL as it may be shown. A URL that is shown is often one that does not parse, e.g. for a `/` in its password: so

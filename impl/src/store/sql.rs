@@ -1,31 +1,23 @@
 //! The SQL texts. Each `WHERE` clause says what [`leaseproof_rules::judge`] says; the conformance suite compares them.
 //!
-//! Written in the subset that PostgreSQL and SQLite both read; a dialect differs in its clock expression and in how a
-//! claim locks what it takes. Every statement stands alone: no operation of the queue holds a transaction, or a lock,
-//! over a round trip, so a client that vanishes between two statements leaves nothing behind.
+//! Written in what PostgreSQL, SQLite and MySQL all read, as far as that goes; [`dialect`] has what differs. Every
+//! statement stands alone: no operation of the queue holds a transaction, or a lock, over a round trip, so a client that
+//! vanishes between two statements leaves nothing behind. MySQL assigns from left to right: what a SET reads of a column
+//! stands before what it assigns to it.
 //!
 //! A statement that changes a task sets the helper columns `record_no`, `last_verb`, `last_actor`, `last_note` and
 //! `last_effect_*`; triggers copy them into the execution record and into the effect journal, in the same statement.
 
-use std::sync::Arc;
+mod dialect;
+mod many;
+mod statement;
 
 use leaseproof_rules::{Guard, Guards, Status, Verb};
 
+pub(crate) use dialect::Dialect;
+pub(crate) use statement::{Answer, Statement};
+
 use crate::tags;
-
-/// What differs between databases.
-pub(crate) struct Dialect {
-    /// The database's clock: ms since the Unix epoch.
-    pub now: &'static str,
-    /// What a claim appends to the reading of what it takes.
-    pub lock_due: &'static str,
-}
-
-/// PostgreSQL: the clock is a function of the schema.
-pub(crate) const POSTGRES: Dialect = Dialect { now: "leaseproof_now_ms()", lock_due: " FOR UPDATE SKIP LOCKED" };
-
-/// SQLite: writers are serial, nothing to lock.
-pub(crate) const SQLITE: Dialect = Dialect { now: crate::SQLITE_NOW_MS, lock_due: "" };
 
 /// The columns of a task that make up its policy, in the order the readers expect.
 pub(crate) const POLICY_COLUMNS: &str = "lease_ms, heartbeat_ms, fence_margin_ms, max_attempts, max_interruptions, \
@@ -38,39 +30,35 @@ pub(crate) const TASK_COLUMNS: &str = "id, kind, payload, unique_key, status, ep
 
 /// All statements of fixed text, of one dialect under one set of guards.
 pub(crate) struct Texts {
-    pub enqueue: Arc<str>,
-    pub find_unique: Arc<str>,
-    pub claim: Arc<str>,
+    pub enqueue: Statement,
+    pub find_unique: Statement,
+    pub claim: Statement,
     #[cfg(feature = "ablation")]
-    pub claim_read: Arc<str>,
-    pub intent: Arc<str>,
-    pub outcome: Arc<str>,
-    pub complete: Arc<str>,
-    pub retry: Arc<str>,
-    pub release: Arc<str>,
-    pub give_up: Arc<str>,
-    pub requeue: Arc<str>,
-    pub escalate: Arc<str>,
-    pub learn: Arc<str>,
-    pub rerun: Arc<str>,
-    pub mark_failed: Arc<str>,
-    pub mark_succeeded: Arc<str>,
-    pub settle: Arc<str>,
-    pub late_result: Arc<str>,
-    pub sweep: Arc<str>,
-    pub look: Arc<str>,
-    pub journal: Arc<str>,
-    pub show: Arc<str>,
-    pub record: Arc<str>,
-    pub register: Arc<str>,
-    pub supersede: Arc<str>,
-    pub instance: Arc<str>,
-    pub schema: Arc<str>,
-    #[cfg(feature = "ablation")]
-    claim_set: String,
-    #[cfg(feature = "ablation")]
-    claim_returning: String,
-    dialect: &'static Dialect,
+    pub claim_read: Statement,
+    pub intent: Statement,
+    pub outcome: Statement,
+    pub complete: Statement,
+    pub retry: Statement,
+    pub release: Statement,
+    pub give_up: Statement,
+    pub requeue: Statement,
+    pub escalate: Statement,
+    pub learn: Statement,
+    pub rerun: Statement,
+    pub mark_failed: Statement,
+    pub mark_succeeded: Statement,
+    pub settle: Statement,
+    pub late_result: Statement,
+    pub sweep: Statement,
+    pub look: Statement,
+    pub journal: Statement,
+    pub show: Statement,
+    pub record: Statement,
+    pub register: Statement,
+    pub supersede: Statement,
+    pub instance: Statement,
+    pub schema: Statement,
+    dialect: Dialect,
     guards: Guards,
 }
 
@@ -91,13 +79,14 @@ const UNOWNED: &str = "owner = NULL, lease_until_ms = NULL, overrun_at_ms = NULL
 const SUPERSEDED: &str = "owner IN (SELECT boot_id FROM instances WHERE superseded_by IS NOT NULL)";
 
 impl Texts {
-    pub(crate) fn new(dialect: &'static Dialect, guards: Guards) -> Texts {
-        let now = dialect.now;
+    pub(crate) fn new(dialect: Dialect, guards: Guards) -> Texts {
+        let (now, now_for_index) = (dialect.now(), dialect.now_for_index());
+        let (bigint, text) = (dialect.bigint(), dialect.text());
         let running = Status::Running.name();
         let (pending, retry_wait) = (Status::Pending.name(), Status::RetryWait.name());
         let manual = Status::WaitManual.name();
         let claimable = format!("status IN ('{pending}', '{retry_wait}')");
-        let row = "RETURNING status, epoch, last_note";
+        let row = dialect.returning_task();
         // Parameters of every fenced write: $1 id, $2 epoch, $3 actor, $4 note.
         let tag = |name: &str| format!("{}{name} id=$1 epoch=$2 */", tags::PREFIX);
         let read = |name: &str| format!("{}{name} */", tags::PREFIX);
@@ -107,7 +96,7 @@ impl Texts {
         // The same, unless an ablation has the fence removed; the parameter stays, so that it keeps its type.
         let fenced_by = |guard: Guard, status: &str| match guards.has(guard) {
             true => fenced(status),
-            false => format!("id = $1 AND CAST($2 AS BIGINT) IS NOT NULL AND status = '{status}'"),
+            false => format!("id = $1 AND CAST($2 AS {bigint}) IS NOT NULL AND status = '{status}'"),
         };
         let bump_by = |guard: Guard| match guards.has(guard) {
             true => "epoch = epoch + 1",
@@ -116,50 +105,30 @@ impl Texts {
         let bump = bump_by(Guard::BumpOnDecision);
         let learnt = |first: usize| [0, 1, 2].map(|i| format!("${}", first + i));
 
-        let claim_set = format!(
-            "UPDATE tasks SET status = '{running}', epoch = tasks.epoch + 1, owner = $1, claimed_at_ms = {now}, \
-             heartbeat_at_ms = {now}, beat_gap_ms = 0, lease_until_ms = {now} + lease_ms, \
-             overrun_at_ms = {now} + expected_run_ms, {}",
-            record(Verb::Claim.name(), "$1", "NULL", None)
-        );
-        let claim_returning = format!(
-            "RETURNING id, epoch, kind, payload, due_at_ms, claimed_at_ms, attempts, interruptions, {POLICY_COLUMNS}"
-        );
-        // A process that a later start has superseded takes nothing: it would be taken from it at once.
-        let open = match guards.has(Guard::ManualIsClosed) {
-            true => claimable.clone(),
-            false => format!("status IN ('{pending}', '{retry_wait}', '{manual}')"),
-        };
-        let due = format!("{open} AND due_at_ms <= {now}");
-        let not_superseded = "NOT EXISTS (SELECT 1 FROM instances WHERE boot_id = $1 AND superseded_by IS NOT NULL)";
-        let claim = format!(
-            "{}{} owner=$1 */ WITH due AS (SELECT id AS due_id, epoch AS due_epoch, status AS due_status FROM tasks \
-             WHERE {due} AND {not_superseded} ORDER BY due_at_ms, id LIMIT $2{}) {claim_set} FROM due \
-             WHERE id = due_id AND epoch = due_epoch AND status = due_status AND {due} {claim_returning}",
-            tags::PREFIX,
-            Verb::Claim.name(),
-            dialect.lock_due
-        );
-        #[cfg(feature = "ablation")]
-        let claim_read =
-            format!("{} SELECT id FROM tasks WHERE {due} ORDER BY due_at_ms, id LIMIT $1", read(tags::CLAIM_READ));
-
         let complete_own = match guards.has(Guard::FenceComplete) {
             true => format!("(status = '{running}' AND epoch = $2)"),
             false => format!("status = '{running}'"),
         };
-        let complete = format!(
-            "{} UPDATE tasks SET status = '{}', result = $5, finished_at_ms = {now}, reason = NULL, {UNOWNED}, {} \
-             WHERE id = $1 AND ({complete_own} OR ({claimable} AND epoch - 1 = $2)) {row}",
-            tag(Verb::Complete.name()),
-            Status::Success.name(),
+        let late = format!("({claimable} AND epoch - 1 = $2)");
+        let complete_if = |condition: &str, note: &str| {
+            format!(
+                "{} UPDATE tasks SET {}, status = '{}', result = $5, finished_at_ms = {now}, reason = NULL, {UNOWNED} \
+                 WHERE id = $1 AND {condition} {row}",
+                tag(Verb::Complete.name()),
+                record(Verb::Complete.name(), "$3", note, None),
+                Status::Success.name(),
+            )
+        };
+        let adopted = format!("'{ADOPTED}'");
+        let complete = dialect.complete(
             // The note tells an adoption from a completion, in the record and in the reply.
-            record(
-                Verb::Complete.name(),
-                "$3",
-                &format!("CASE WHEN status = '{running}' THEN $4 ELSE '{ADOPTED}' END"),
-                None
+            complete_if(
+                &format!("({complete_own} OR {late})"),
+                &format!("CASE WHEN status = '{running}' THEN $4 ELSE {adopted} END"),
             ),
+            complete_if(&complete_own, "$4"),
+            complete_if(&late, &adopted),
+            guards.has(Guard::FenceComplete),
         );
 
         let effect = |name: &str, state: &str, outcome: &str, condition: &str| {
@@ -202,7 +171,7 @@ impl Texts {
         // `record_no` as read: nobody has written anything of this task since, an effect's outcome included.
         let as_read = |record_no: &str| match guards.has(Guard::CasAtSweep) {
             true => format!("{} AND record_no = {record_no}", fenced(running)),
-            false => format!("{} AND CAST({record_no} AS BIGINT) IS NOT NULL", fenced_by(Guard::CasAtSweep, running)),
+            false => format!("{} AND CAST({record_no} AS {bigint}) IS NOT NULL", fenced_by(Guard::CasAtSweep, running)),
         };
         let [key, state, rule] = learnt(8);
         let requeue = format!(
@@ -241,26 +210,31 @@ impl Texts {
         };
         let late_result = format!(
             "{} INSERT INTO task_events (task_id, at_ms, epoch, verb, actor, from_status, to_status, note) \
-             SELECT id, {now}, CAST($2 AS BIGINT), '{name}', CAST($3 AS TEXT), status, status, CAST($4 AS TEXT) \
+             SELECT id, {now}, CAST($2 AS {bigint}), '{name}', CAST($3 AS {text}), status, status, CAST($4 AS {text}) \
              FROM tasks WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM task_events \
-             WHERE task_id = $1 AND epoch = $2 AND verb = '{name}') ON CONFLICT DO NOTHING",
+             WHERE task_id = $1 AND epoch = $2 AND verb = '{name}'){}",
             tag(tags::LATE_RESULT),
+            dialect.or_nothing("", ""),
             name = tags::LATE_RESULT
         );
 
-        let looked_at = format!("CAST({now} AS BIGINT) AS now_ms");
+        let looked_at = format!("CAST({now} AS {bigint}) AS now_ms");
+        let lost_by = |index: &str, condition: &str| {
+            let index = dialect.index(index);
+            format!("SELECT id FROM tasks{index} WHERE status = '{running}' AND {condition}")
+        };
         let sweep = format!(
             "{} SELECT t.id, t.epoch, t.record_no, t.kind, t.owner, t.claimed_at_ms, t.lease_until_ms, t.attempts, \
-             t.interruptions, {}, i.superseded_by, e.effect_key, e.rule, {looked_at} FROM tasks AS t \
-             LEFT JOIN instances AS i ON i.boot_id = t.owner \
+             t.interruptions, {}, i.superseded_by, e.effect_key, e.rule, {looked_at} FROM (\
+             SELECT id AS page_id FROM ({} UNION {} UNION {}) AS seen WHERE id > $1 ORDER BY id LIMIT $2) AS page \
+             JOIN tasks AS t ON t.id = page_id LEFT JOIN instances AS i ON i.boot_id = t.owner \
              LEFT JOIN effects AS e ON e.task_id = t.id AND e.state = 'INTENT' \
-             WHERE t.id IN (SELECT id FROM (\
-             SELECT id FROM tasks WHERE status = '{running}' AND lease_until_ms <= {now} \
-             UNION SELECT id FROM tasks WHERE status = '{running}' AND overrun_at_ms < {now} \
-             UNION SELECT id FROM tasks WHERE status = '{running}' AND {SUPERSEDED}\
-             ) AS seen WHERE id > $1 ORDER BY id LIMIT $2) AND t.status = '{running}' ORDER BY t.id, e.effect_key",
+             WHERE t.status = '{running}' ORDER BY t.id, e.effect_key",
             read(tags::SWEEP),
-            POLICY_COLUMNS.split(", ").map(|column| format!("t.{column}")).collect::<Vec<_>>().join(", ")
+            POLICY_COLUMNS.split(", ").map(|column| format!("t.{column}")).collect::<Vec<_>>().join(", "),
+            lost_by("tasks_lease", &format!("lease_until_ms <= {now_for_index}")),
+            lost_by("tasks_overrun", &format!("overrun_at_ms < {now_for_index}")),
+            lost_by("tasks_owner", SUPERSEDED)
         );
         let look = format!(
             "{}{} id=$1 */ SELECT t.status, t.epoch, t.due_at_ms, t.lease_until_ms, t.overrun_at_ms, \
@@ -274,121 +248,100 @@ impl Texts {
         let enqueue = format!(
             "{} INSERT INTO tasks (kind, payload, unique_key, status, due_at_ms, created_at_ms, {POLICY_COLUMNS}, \
              last_verb, last_actor) VALUES ($1, $2, $3, '{pending}', {now} + $4, {now}, \
-             $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '{}', $16) ON CONFLICT (unique_key) DO NOTHING RETURNING id",
+             $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '{}', $16){}",
             read(tags::ENQUEUE),
-            tags::ENQUEUE
+            tags::ENQUEUE,
+            dialect.or_nothing("(unique_key) ", "id")
         );
 
+        let rows = |text| dialect.rows(text);
+        let of_owner = |guard: Guard, text, adds| dialect.task(text, guards.has(guard), adds);
+        let of_person = |text| dialect.task(text, true, guards.has(Guard::BumpOnDecision));
         Texts {
-            enqueue: enqueue.into(),
-            find_unique: format!("{} SELECT id FROM tasks WHERE unique_key = $1", read(tags::LOOK)).into(),
-            claim: claim.into(),
+            enqueue: dialect.inserted(enqueue),
+            find_unique: rows(format!("{} SELECT id FROM tasks WHERE unique_key = $1", read(tags::LOOK))),
+            claim: many::claim(dialect, guards),
             #[cfg(feature = "ablation")]
-            claim_read: claim_read.into(),
-            intent: intent.into(),
-            outcome: outcome.into(),
-            complete: complete.into(),
-            retry: retry.into(),
-            release: release.into(),
-            give_up: give_up.into(),
-            requeue: requeue.into(),
-            escalate: escalate.into(),
-            learn: learn.into(),
-            rerun: rerun.into(),
-            mark_failed: mark(Verb::MarkFailed, Status::Fail, "").into(),
-            mark_succeeded: mark(Verb::MarkSucceeded, Status::Success, ", reason = NULL").into(),
-            settle: settle.into(),
-            late_result: late_result.into(),
-            sweep: sweep.into(),
-            look: look.into(),
-            journal: format!(
+            claim_read: many::claim_read(dialect, guards),
+            intent: of_owner(Guard::FenceJournal, intent, false),
+            outcome: of_owner(Guard::FenceJournal, outcome, false),
+            complete,
+            retry: of_owner(Guard::FenceFailure, retry, true),
+            release: of_owner(Guard::FenceFailure, release, true),
+            give_up: of_owner(Guard::FenceFailure, give_up, true),
+            requeue: of_owner(Guard::CasAtSweep, requeue, true),
+            escalate: of_owner(Guard::CasAtSweep, escalate, guards.has(Guard::BumpOnEscalate)),
+            learn: dialect.task(learn, true, false),
+            rerun: of_person(rerun),
+            mark_failed: of_person(mark(Verb::MarkFailed, Status::Fail, "")),
+            mark_succeeded: of_person(mark(Verb::MarkSucceeded, Status::Success, ", reason = NULL")),
+            settle: dialect.task(settle, true, false),
+            late_result: dialect.inserted(late_result),
+            sweep: rows(sweep),
+            look: rows(look),
+            journal: rows(format!(
                 "{} SELECT effect_key, epoch, state, rule, outcome, at_ms FROM effects WHERE task_id = $1 \
                  ORDER BY effect_key",
                 by_id(tags::JOURNAL)
-            )
-            .into(),
-            show: format!("{} SELECT {TASK_COLUMNS}, {POLICY_COLUMNS} FROM tasks WHERE id = $1", by_id(tags::SHOW))
-                .into(),
-            record: format!(
+            )),
+            show: rows(format!(
+                "{} SELECT {TASK_COLUMNS}, {POLICY_COLUMNS} FROM tasks WHERE id = $1",
+                by_id(tags::SHOW)
+            )),
+            record: rows(format!(
                 "{} SELECT id, at_ms, epoch, verb, actor, from_status, to_status, note, effect_key, beat_gap_ms \
                  FROM task_events WHERE task_id = $1 ORDER BY id",
                 by_id(tags::RECORD)
-            )
-            .into(),
-            register: format!(
+            )),
+            register: dialect.inserted(format!(
                 "{}{} owner=$1 */ INSERT INTO instances (boot_id, slot_name, host, pid, started_at_ms, nonce) \
-                 VALUES ($1, $2, $3, $4, {now}, $5) ON CONFLICT (boot_id) DO NOTHING RETURNING boot_id",
+                 VALUES ($1, $2, $3, $4, {now}, $5){}",
                 tags::PREFIX,
-                tags::REGISTER
-            )
-            .into(),
-            // Not "all but me": of starts that register at once, each would supersede the others and none remain. The
-            // order is the one they came in, not a clock's, which may step back.
-            supersede: format!(
-                "{}{} owner=$1 */ UPDATE instances SET superseded_by = newest_id FROM (\
-                 SELECT boot_id AS newest_id, start_no AS newest_no, slot_name AS newest_slot FROM instances \
-                 WHERE slot_name = (SELECT slot_name FROM instances WHERE boot_id = $1) \
-                 ORDER BY start_no DESC LIMIT 1) AS newest WHERE slot_name = newest_slot AND start_no < newest_no \
-                 AND superseded_by IS NULL RETURNING boot_id, superseded_by",
-                tags::PREFIX,
-                tags::SUPERSEDE
-            )
-            .into(),
-            instance: format!(
+                tags::REGISTER,
+                dialect.or_nothing("(boot_id) ", "boot_id")
+            )),
+            supersede: many::supersede(dialect),
+            instance: rows(format!(
                 "{}{} owner=$1 */ SELECT boot_id, slot_name, host, pid, started_at_ms, nonce, superseded_by \
                  FROM instances WHERE boot_id = $1",
                 tags::PREFIX,
                 tags::INSTANCE
-            )
-            .into(),
-            schema: format!(
+            )),
+            schema: rows(format!(
                 "{} SELECT version FROM leaseproof_schema ORDER BY version DESC LIMIT 1",
                 read(tags::SCHEMA)
-            )
-            .into(),
-            #[cfg(feature = "ablation")]
-            claim_set,
-            #[cfg(feature = "ablation")]
-            claim_returning,
+            )),
             dialect,
             guards,
         }
     }
 
+    /// See [`many::blind_claim`].
     #[cfg(feature = "ablation")]
-    /// A claim by id alone, of `tasks` tasks; what a claim without [`Guard::CasAtClaim`] writes.
-    pub(crate) fn blind_claim(&self, tasks: usize) -> String {
-        let ids = (0..tasks).map(|i| format!("${}", i + 2)).collect::<Vec<_>>().join(", ");
-        let (set, returning) = (&self.claim_set, &self.claim_returning);
-        format!("{}{} owner=$1 */ {set} WHERE id IN ({ids}) {returning}", tags::PREFIX, Verb::Claim.name())
+    pub(crate) fn blind_claim(&self, tasks: usize) -> Statement {
+        many::blind_claim(self.dialect, tasks)
     }
 
-    /// The heartbeat for `leases` leases: parameters are id, epoch, id, epoch, …
-    ///
-    /// Writes no record entry; the largest gap between two beats of a run is kept in the row instead (M5).
-    pub(crate) fn heartbeat(&self, leases: usize) -> String {
-        let now = self.dialect.now;
-        let pairs = (0..leases)
-            .map(|i| format!("(CAST(${} AS BIGINT), CAST(${} AS BIGINT))", 2 * i + 1, 2 * i + 2))
-            .collect::<Vec<_>>()
-            .join(", ");
-        let fence = match self.guards.has(Guard::FenceHeartbeat) {
-            true => "epoch = beat.column2 AND ",
-            false => "",
-        };
-        format!(
-            "{}{} pairs=$1.. */ UPDATE tasks SET lease_until_ms = {now} + lease_ms, heartbeat_at_ms = {now}, \
-             beat_gap_ms = CASE WHEN {now} - heartbeat_at_ms > beat_gap_ms THEN {now} - heartbeat_at_ms \
-             ELSE beat_gap_ms END FROM (VALUES {pairs}) AS beat WHERE id = beat.column1 AND {fence}status = '{}' \
-             AND lease_until_ms > {now} RETURNING id, epoch",
-            tags::PREFIX,
-            Verb::Heartbeat.name(),
-            Status::Running.name()
-        )
+    /// See [`many::heartbeat`].
+    pub(crate) fn heartbeat(&self, leases: usize) -> Statement {
+        many::heartbeat(self.dialect, self.guards, leases)
+    }
+
+    /// The parameter that a claim or a heartbeat has besides, to read back what it has changed; none where it returns
+    /// rows itself.
+    pub(crate) fn token(&self) -> Result<Option<i64>, getrandom::Error> {
+        match self.dialect {
+            Dialect::MySql => {
+                let mut bytes = [0; 8];
+                getrandom::fill(&mut bytes)?;
+                Ok(Some(i64::from_le_bytes(bytes)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// One page of tasks for a person; `$1` is the id to start after, `$2` the page's length.
-    pub(crate) fn list(&self, status: bool, kind: bool) -> String {
+    pub(crate) fn list(&self, status: bool, kind: bool) -> Statement {
         let mut next = 3;
         let mut conditions = String::from("id > $1");
         for (wanted, column) in [(status, "status"), (kind, "kind")] {
@@ -397,11 +350,11 @@ impl Texts {
                 next += 1;
             }
         }
-        format!(
+        self.dialect.rows(format!(
             "{}{} */ SELECT {TASK_COLUMNS}, {POLICY_COLUMNS} FROM tasks WHERE {conditions} ORDER BY id LIMIT $2",
             tags::PREFIX,
             tags::LIST
-        )
+        ))
     }
 }
 

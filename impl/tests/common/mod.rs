@@ -1,28 +1,25 @@
-//! A database of its own for every test: an SQLite file, or a schema on the PostgreSQL server that
-//! `LEASEPROOF_POSTGRES_URL` names. Both are gone when the [`Db`] is dropped, also after a panic.
+//! A database of its own for every test: an SQLite file, a schema on the PostgreSQL server that
+//! `LEASEPROOF_POSTGRES_URL` names, or a database on the MariaDB (or MySQL) server that `LEASEPROOF_MARIADB_URL` names. All
+//! are gone when the [`Db`] is dropped, also after a panic.
 
 // Every test target takes the part it needs.
 #![allow(dead_code)]
 
+mod session;
+
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Once;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use leaseproof_queue::rules::{Counts, Epoch, Row as TaskRow, Status};
 use leaseproof_queue::store::Fenced;
-use leaseproof_queue::{Claimed, NewTask, Queue, SQLITE_NOW_MS, Store};
-use sqlx::postgres::PgConnection;
+use leaseproof_queue::{Claimed, MYSQL_NOW_MS, NewTask, Queue, SQLITE_NOW_MS, Store};
+use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use tokio::sync::Mutex;
 
-/// Names the PostgreSQL server.
-const POSTGRES_URL: &str = "LEASEPROOF_POSTGRES_URL";
-/// Set to 1, a missing server is a failure: for CI, where a suite that skips half of itself would pass unseen.
-const REQUIRE_SERVERS: &str = "LEASEPROOF_REQUIRE_SERVERS";
+pub use session::{Kind, Session, run};
 
 /// Far enough from now that no test runs into it, in ms.
 pub const HOUR_MS: i64 = 3_600_000;
@@ -31,79 +28,6 @@ pub const HOUR_MS: i64 = 3_600_000;
 pub const LIVE_OWNER: &str = "live-owner";
 /// An owner that a later start has superseded (A2).
 pub const LOST_OWNER: &str = "lost-owner";
-
-/// Which database.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    Sqlite,
-    Postgres,
-}
-
-/// Runs one case on a fresh, migrated database of this kind; says once that it skips PostgreSQL if there is none.
-pub fn run(kind: Kind, case: impl AsyncFnOnce(&Db)) {
-    if kind == Kind::Postgres && std::env::var(POSTGRES_URL).is_err() {
-        if std::env::var(REQUIRE_SERVERS).is_ok_and(|value| value == "1") {
-            panic!("{REQUIRE_SERVERS}=1, and no PostgreSQL: set {POSTGRES_URL}");
-        }
-        static SAID: Once = Once::new();
-        // Written directly: the harness swallows what a passing test prints.
-        SAID.call_once(|| {
-            let _ = writeln!(std::io::stderr(), "skipped: no PostgreSQL (set {POSTGRES_URL})");
-        });
-        return;
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let db = runtime.block_on(Db::migrated(kind));
-    runtime.block_on(case(&db));
-}
-
-/// One connection, for SQL by hand.
-pub enum Session {
-    Sqlite(SqliteConnection),
-    Postgres(PgConnection),
-}
-
-impl Session {
-    async fn open(kind: Kind, url: &str) -> Session {
-        match kind {
-            Kind::Sqlite => {
-                let url = format!("{url}?mode=rwc");
-                Session::Sqlite(SqliteConnection::connect(&url).await.unwrap())
-            }
-            Kind::Postgres => Session::Postgres(PgConnection::connect(url).await.unwrap()),
-        }
-    }
-
-    /// Runs one or more statements.
-    pub async fn try_execute(&mut self, sql: &str) -> Result<(), sqlx::Error> {
-        let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_string()));
-        match self {
-            Session::Sqlite(connection) => sql.execute(connection).await.map(|_| ()),
-            Session::Postgres(connection) => sql.execute(connection).await.map(|_| ()),
-        }
-    }
-
-    /// Runs statements that must succeed.
-    pub async fn execute(&mut self, sql: &str) {
-        self.try_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    }
-
-    /// The rows of a query whose columns are all text; NULL reads as `NULL`.
-    pub async fn rows(&mut self, sql: &str) -> Vec<Vec<String>> {
-        macro_rules! read {
-            ($connection:expr) => {{
-                let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_string())).fetch_all($connection).await;
-                let rows = rows.unwrap_or_else(|error| panic!("{sql}: {error}"));
-                let cell = |value: Option<String>| value.unwrap_or_else(|| "NULL".into());
-                rows.iter().map(|row| (0..row.len()).map(|i| cell(row.try_get(i).unwrap())).collect()).collect()
-            }};
-        }
-        match self {
-            Session::Sqlite(connection) => read!(connection),
-            Session::Postgres(connection) => read!(connection),
-        }
-    }
-}
 
 /// A database that nobody else uses.
 pub struct Db {
@@ -116,8 +40,9 @@ pub struct Db {
 
 enum Place {
     Directory(PathBuf),
-    /// The schema; its name is also the `application_name` of everything that uses it.
-    Schema {
+    /// A schema on PostgreSQL, a database on MariaDB; in PostgreSQL its name is also the `application_name` of everything
+    /// that uses it.
+    Server {
         server: String,
         name: String,
     },
@@ -138,17 +63,27 @@ impl Db {
                 (url, Place::Directory(directory))
             }
             Kind::Postgres => {
-                let server = std::env::var(POSTGRES_URL).unwrap();
+                let server = kind.server().unwrap();
                 Session::open(kind, &server).await.execute(&format!("CREATE SCHEMA {name}")).await;
                 let more = if server.contains('?') { '&' } else { '?' };
                 let url = format!("{server}{more}options[search_path]={name}&application_name={name}");
-                (url, Place::Schema { server, name })
+                (url, Place::Server { server, name })
+            }
+            Kind::MariaDb => {
+                let server = kind.server().unwrap();
+                Session::open(kind, &server).await.execute(&format!("CREATE DATABASE {name}")).await;
+                let (place, query) =
+                    server.split_once('?').map_or((server.as_str(), ""), |(place, query)| (place, query));
+                let (scheme, rest) = place.split_once("://").unwrap();
+                let host = rest.split('/').next().unwrap();
+                let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+                (format!("{scheme}://{host}/{name}{query}"), Place::Server { server, name })
             }
         };
         // SQLite makes the file at the first write, not now: whoever wants a missing file still finds none.
         let by_hand = match kind {
             Kind::Sqlite => Session::Sqlite(SqliteConnection::connect("sqlite::memory:").await.unwrap()),
-            Kind::Postgres => Session::open(kind, &url).await,
+            Kind::Postgres | Kind::MariaDb => Session::open(kind, &url).await,
         };
         Db { kind, url, by_hand: Mutex::new(by_hand), next_id: AtomicI64::new(1_000_000), place }
     }
@@ -210,7 +145,15 @@ impl Db {
 
     /// The one number a query answers.
     pub async fn number(&self, query: &str) -> i64 {
-        self.rows(&format!("SELECT CAST(({query}) AS TEXT)")).await[0][0].parse().unwrap()
+        self.rows(&format!("SELECT {}", self.as_text(&format!("({query})")))).await[0][0].parse().unwrap()
+    }
+
+    /// This value as text, in SQL.
+    pub fn as_text(&self, value: &str) -> String {
+        match self.kind {
+            Kind::Sqlite | Kind::Postgres => format!("CAST({value} AS TEXT)"),
+            Kind::MariaDb => format!("CAST({value} AS CHAR)"),
+        }
     }
 
     /// The database's clock as SQL.
@@ -218,13 +161,14 @@ impl Db {
         match self.kind {
             Kind::Sqlite => SQLITE_NOW_MS,
             Kind::Postgres => "leaseproof_now_ms()",
+            Kind::MariaDb => MYSQL_NOW_MS,
         }
     }
 
     /// The name under which this test's sessions show in `pg_stat_activity`.
     pub fn application_name(&self) -> &str {
         match &self.place {
-            Place::Schema { name, .. } => name,
+            Place::Server { name, .. } => name,
             Place::Directory(_) => "",
         }
     }
@@ -250,7 +194,7 @@ impl Db {
     pub async fn put_all(&self, rows: &[TaskRow]) -> Vec<i64> {
         let now = self.number(&format!("SELECT {}", self.clock())).await;
         let payload = match self.kind {
-            Kind::Sqlite => "x'7b7d'",
+            Kind::Sqlite | Kind::MariaDb => "x'7b7d'",
             Kind::Postgres => "decode('7b7d', 'hex')",
         };
         let first = self.next_id.fetch_add(rows.len() as i64, Ordering::Relaxed);
@@ -295,11 +239,23 @@ impl Db {
                 let columns = self.rows("SELECT name FROM pragma_table_info('tasks')").await;
                 columns.iter().map(|column| format!("quote({})", column[0])).collect::<Vec<_>>().join("||','||")
             }
+            Kind::MariaDb => {
+                let sql = "SELECT CAST(column_name AS CHAR) FROM information_schema.columns \
+                           WHERE table_schema = DATABASE() AND table_name = 'tasks'";
+                let columns: Vec<String> = self
+                    .rows(sql)
+                    .await
+                    .iter()
+                    .map(|column| format!("QUOTE(CONVERT({} USING utf8mb4))", column[0]))
+                    .collect();
+                format!("CONCAT_WS(',', {})", columns.join(", "))
+            }
         };
-        let count = |table| format!("(SELECT CAST(count(*) AS TEXT) FROM {table} WHERE task_id = tasks.id)");
+        let count = |table| self.as_text(&format!("(SELECT count(*) FROM {table} WHERE task_id = tasks.id)"));
+        let [id, epoch, record_no, attempts, interruptions] =
+            ["id", "epoch", "record_no", "attempts", "interruptions"].map(|column| self.as_text(column));
         let sql = format!(
-            "SELECT CAST(id AS TEXT), status, CAST(epoch AS TEXT), CAST(record_no AS TEXT), {}, {}, \
-             CAST(attempts AS TEXT), CAST(interruptions AS TEXT), {whole} FROM tasks",
+            "SELECT {id}, status, {epoch}, {record_no}, {}, {}, {attempts}, {interruptions}, {whole} FROM tasks",
             count("task_events"),
             count("effects")
         );
@@ -344,25 +300,17 @@ impl Drop for Db {
             Place::Directory(directory) => {
                 let _ = std::fs::remove_dir_all(directory);
             }
-            Place::Schema { server, name } => {
-                let (server, name) = (server.clone(), name.clone());
+            Place::Server { server, name } => {
+                let (kind, server, name) = (self.kind, server.clone(), name.clone());
                 // A runtime of its own: this one may be unwinding.
                 let cleaner = std::thread::spawn(move || {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                    runtime.block_on(async {
-                        let mut session = PgConnection::connect(&server).await.map_err(std::io::Error::other)?;
-                        let script = format!(
-                            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}'; \
-                             SET lock_timeout = '10s'; SET client_min_messages = warning; DROP SCHEMA {name} CASCADE"
-                        );
-                        let script = sqlx::raw_sql(AssertSqlSafe(script));
-                        script.execute(&mut session).await.map_err(std::io::Error::other)
-                    })
+                    runtime.block_on(session::remove(kind, &server, &name)).map_err(std::io::Error::other)
                 });
                 match cleaner.join() {
-                    Ok(Ok(_)) => {}
-                    other if std::thread::panicking() => eprintln!("schema is left behind: {other:?}"),
-                    other => panic!("schema is left behind: {other:?}"),
+                    Ok(Ok(())) => {}
+                    other if std::thread::panicking() => eprintln!("a schema is left behind: {other:?}"),
+                    other => panic!("a schema is left behind: {other:?}"),
                 }
             }
         }

@@ -202,7 +202,7 @@ pub async fn a_task_with_settings_that_can_not_work_is_handed_out_with_the_reaso
     let store = db.store().await;
     let (bad, good) = (db.put(row(Status::Pending, 0)).await, db.put(row(Status::Pending, 0)).await);
     for (column, value) in [("heartbeat_ms", "-1"), ("on_exhausted", "'dance'"), ("max_attempts", "0")] {
-        let kept = db.rows(&format!("SELECT CAST({column} AS TEXT) FROM tasks WHERE id = {good}")).await[0][0].clone();
+        let kept = db.rows(&format!("SELECT {} FROM tasks WHERE id = {good}", db.as_text(column))).await[0][0].clone();
         db.execute(&format!("UPDATE tasks SET {column} = {value} WHERE id = {bad}")).await;
         let claimed = store.claim("worker", 10).await.unwrap();
         assert_eq!(claimed.len(), 2);

@@ -72,7 +72,8 @@ pub async fn twelve_hundred_leases_are_renewed_across_batches(db: &Db) {
     assert_eq!(renewed.len(), LEASES - 8);
     assert_eq!(renewed, expected);
     let now = db.number(&format!("SELECT {}", db.clock())).await;
-    let sql = format!("SELECT CAST(id AS TEXT) FROM tasks WHERE lease_until_ms BETWEEN {now} AND {now} + 30000");
+    let id = db.as_text("id");
+    let sql = format!("SELECT {id} FROM tasks WHERE lease_until_ms BETWEEN {now} AND {now} + 30000");
     let moved: BTreeSet<i64> = db.rows(&sql).await.iter().map(|row| row[0].parse().unwrap()).collect();
     assert_eq!(moved, expected.into_iter().collect());
 }

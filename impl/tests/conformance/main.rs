@@ -1,6 +1,6 @@
-//! The store's conformance suite: every case is written once and runs on SQLite and on PostgreSQL, as
-//! `sqlite::case_name` and `postgres::case_name`. PostgreSQL is the server that `LEASEPROOF_POSTGRES_URL` names; see
-//! `common`.
+//! The store's conformance suite: every case is written once and runs on SQLite, on PostgreSQL and on MariaDB, as
+//! `sqlite::case_name`, `postgres::case_name` and `mariadb::case_name`. The servers are those that
+//! `LEASEPROOF_POSTGRES_URL` and `LEASEPROOF_MARIADB_URL` name; see `common`.
 //!
 //! The heart is [`judged`]: each statement of the store against [`leaseproof_queue::rules::judge`], in every situation
 //! of a row.
@@ -39,6 +39,7 @@ macro_rules! on_every_database {
     ($($module:ident::$case:ident,)*) => {
         cases!(sqlite, crate::common::Kind::Sqlite, $($module::$case,)*);
         cases!(postgres, crate::common::Kind::Postgres, $($module::$case,)*);
+        cases!(mariadb, crate::common::Kind::MariaDb, $($module::$case,)*);
     };
 }
 
@@ -129,4 +130,5 @@ cases! {
 mod ablation {
     cases!(sqlite, crate::common::Kind::Sqlite, judged::a_store_without_a_guard_does_what_the_rules_without_it_say,);
     cases!(postgres, crate::common::Kind::Postgres, judged::a_store_without_a_guard_does_what_the_rules_without_it_say,);
+    cases!(mariadb, crate::common::Kind::MariaDb, judged::a_store_without_a_guard_does_what_the_rules_without_it_say,);
 }

@@ -4,7 +4,7 @@ use leaseproof_queue::{Error, Queue};
 
 #[tokio::test]
 async fn an_unknown_scheme_is_named_with_the_accepted_ones() {
-    for (url, named) in [("mysql://me:secret@db/x", "mysql"), ("mongodb://db", "mongodb"), ("file:x.db", "file")] {
+    for (url, named) in [("redis://me:secret@db/x", "redis"), ("mongodb://db", "mongodb"), ("file:x.db", "file")] {
         let error = Queue::connect(url).await.err().unwrap();
         assert!(matches!(&error, Error::UnknownScheme { scheme, .. } if scheme == named), "{error:?}");
         let said = error.to_string();
@@ -15,7 +15,18 @@ async fn an_unknown_scheme_is_named_with_the_accepted_ones() {
 
 #[tokio::test]
 async fn a_url_that_does_not_parse_says_why() {
-    let bad = ["", "queue.db", "postgres://db:notaport/x", "sqlite:x.db?mode=dance", "sqlite::memory:"];
+    let bad = [
+        "",
+        "queue.db",
+        "postgres://db:notaport/x",
+        "mysql://db:notaport/x",
+        "mysql://me@db",
+        "mariadb://me@db/",
+        "mysql://db/x?ssl-mode=dance",
+        "mysql://db/x?charset=latin1",
+        "sqlite:x.db?mode=dance",
+        "sqlite::memory:",
+    ];
     for url in bad {
         let error = match Queue::connect(url).await {
             Err(error) => error,
@@ -37,7 +48,10 @@ async fn a_password_is_never_shown() {
         "postgres://me:secret@secret:notaport@db:notaport/x",
         "me:secret@db/x",
         "mysql:me:secret@db",
-        "mysql://me:secret@db@other/x",
+        "mysql://me:secret@db:notaport/x",
+        "mysql://me:secret@db",
+        "mysql://me:secret@db/x?password=secret",
+        "redis://me:secret@db@other/x",
     ];
     for url in bad {
         let error = Queue::connect(url).await.err().unwrap();

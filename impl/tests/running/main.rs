@@ -1,5 +1,5 @@
-//! Worker, effects, sweeper and desk together, on SQLite and, where `LEASEPROOF_POSTGRES_URL` names a server, on
-//! PostgreSQL: `sqlite::case_name` and `postgres::case_name`, as in the conformance suite.
+//! Worker, effects, sweeper and desk together, on SQLite and, where `LEASEPROOF_POSTGRES_URL` and `LEASEPROOF_MARIADB_URL`
+//! name servers, on PostgreSQL and MariaDB: `sqlite::case_name` and so on, as in the conformance suite.
 //!
 //! Handlers are steered by signals. Where a lease has to end it is either ended by SQL or shorter than a second.
 
@@ -35,6 +35,7 @@ macro_rules! on_every_database {
     ($($module:ident::$case:ident,)*) => {
         cases!(sqlite, crate::common::Kind::Sqlite, $($module::$case,)*);
         cases!(postgres, crate::common::Kind::Postgres, $($module::$case,)*);
+        cases!(mariadb, crate::common::Kind::MariaDb, $($module::$case,)*);
     };
 }
 

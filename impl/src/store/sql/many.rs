@@ -1,0 +1,185 @@
+//! The statements that change many rows and say which. They join what they change with what they were given, and answer
+//! with rows; in both MySQL differs.
+//!
+//! PostgreSQL and SQLite say `UPDATE … FROM … RETURNING`. MySQL says `UPDATE … JOIN`, and has no `RETURNING`: there a claim
+//! and a heartbeat mark what they change with a token of their own, and a second statement reads the marked rows. What
+//! happened to a row in between is seen by the second statement, which finds it marked no more; what happens to a client
+//! in between leaves a change whose caller does not know of it, like any answer that is lost.
+
+use std::sync::Arc;
+
+use leaseproof_rules::{Guard, Guards, Status, Verb};
+
+use super::{Answer, Dialect, POLICY_COLUMNS, Statement, record};
+use crate::tags;
+
+/// The two statements of MySQL, of which the second reads back what the first has changed.
+fn read_back(change: &str, read: &str) -> Statement {
+    let read = Statement::positional(read, Answer::Rows);
+    Statement::positional(change, Answer::ReadBack(Arc::new(read)))
+}
+
+fn tag(verb: Verb) -> String {
+    format!("{}{} owner=$1 */", tags::PREFIX, verb.name())
+}
+
+/// What is due, as the claim under these guards sees it.
+fn due(guards: Guards, now: &str) -> String {
+    let (pending, retry_wait) = (Status::Pending.name(), Status::RetryWait.name());
+    match guards.has(Guard::ManualIsClosed) {
+        true => format!("status IN ('{pending}', '{retry_wait}') AND due_at_ms <= {now}"),
+        false => {
+            let manual = Status::WaitManual.name();
+            format!("status IN ('{pending}', '{retry_wait}', '{manual}') AND due_at_ms <= {now}")
+        }
+    }
+}
+
+/// What a claim by `$1` makes of a task.
+fn claimed(dialect: Dialect) -> String {
+    let now = dialect.now();
+    format!(
+        "status = '{}', epoch = tasks.epoch + 1, owner = $1, claimed_at_ms = {now}, heartbeat_at_ms = {now}, \
+         beat_gap_ms = 0, lease_until_ms = {now} + lease_ms, overrun_at_ms = {now} + expected_run_ms, {}",
+        Status::Running.name(),
+        record(Verb::Claim.name(), "$1", "NULL", None)
+    )
+}
+
+/// What a claim hands out.
+fn handed_out() -> String {
+    format!("id, epoch, kind, payload, due_at_ms, claimed_at_ms, attempts, interruptions, {POLICY_COLUMNS}")
+}
+
+/// Reads back what the claim by `$1` has marked with this parameter.
+fn marked(token: &str) -> String {
+    let running = Status::Running.name();
+    format!(
+        "{}{} owner=$1 */ SELECT {} FROM tasks WHERE owner = $1 AND token = {token} AND status = '{running}'",
+        tags::PREFIX,
+        tags::READ_BACK,
+        handed_out()
+    )
+}
+
+/// The claim: `$1` owner, `$2` limit and, in MySQL, `$3` token. What another claim has locked is skipped.
+pub(super) fn claim(dialect: Dialect, guards: Guards) -> Statement {
+    // A process that a later start has superseded takes nothing: it would be taken from it at once.
+    let not_superseded = "NOT EXISTS (SELECT 1 FROM instances WHERE boot_id = $1 AND superseded_by IS NOT NULL)";
+    let (tag, set, due_now) = (tag(Verb::Claim), claimed(dialect), due(guards, dialect.now()));
+    let read = "SELECT id AS due_id, epoch AS due_epoch, status AS due_status FROM tasks";
+    let lock = if dialect == Dialect::Sqlite { "" } else { " FOR UPDATE SKIP LOCKED" };
+    if dialect != Dialect::MySql {
+        return dialect.rows(format!(
+            "{tag} WITH due AS ({read} WHERE {due_now} AND {not_superseded} ORDER BY due_at_ms, id LIMIT $2{lock}) \
+             UPDATE tasks SET {set} FROM due WHERE id = due_id AND epoch = due_epoch AND status = due_status \
+             AND {due_now} RETURNING {}",
+            handed_out()
+        ));
+    }
+    // Along this index alone no more rows are locked than are taken. Sorted rows would all be locked before the limit
+    // is applied, and whoever claims at the same time would find none.
+    let index = match guards.has(Guard::ManualIsClosed) {
+        true => format!("{} WHERE claimable_at_ms <= {}", dialect.index("tasks_due"), dialect.now_for_index()),
+        false => format!(" WHERE {}", due(guards, dialect.now_for_index())),
+    };
+    let order = if guards.has(Guard::ManualIsClosed) { "claimable_at_ms" } else { "due_at_ms" };
+    let change = format!(
+        "{tag} UPDATE ({read}{index} AND {not_superseded} ORDER BY {order}, id LIMIT $2{lock}) AS due STRAIGHT_JOIN tasks \
+         ON id = due_id SET {set}, token = $3 WHERE epoch = due_epoch AND status = due_status AND {due_now}"
+    );
+    read_back(&change, &marked("$3"))
+}
+
+/// What a claim without [`Guard::CasAtClaim`] reads first: `$1` limit.
+#[cfg(feature = "ablation")]
+pub(super) fn claim_read(dialect: Dialect, guards: Guards) -> Statement {
+    let due = due(guards, dialect.now());
+    let tag = format!("{}{} */", tags::PREFIX, tags::CLAIM_READ);
+    dialect.rows(format!("{tag} SELECT id FROM tasks WHERE {due} ORDER BY due_at_ms, id LIMIT $1"))
+}
+
+/// A claim by id alone; what a claim without [`Guard::CasAtClaim`] writes: `$1` owner, then the ids and, in MySQL, the token.
+#[cfg(feature = "ablation")]
+pub(super) fn blind_claim(dialect: Dialect, tasks: usize) -> Statement {
+    let ids = (0..tasks).map(|i| format!("${}", i + 2)).collect::<Vec<_>>().join(", ");
+    let (tag, set) = (tag(Verb::Claim), claimed(dialect));
+    match dialect {
+        Dialect::MySql => {
+            let token = format!("${}", tasks + 2);
+            let change = format!("{tag} UPDATE tasks SET {set}, token = {token} WHERE id IN ({ids})");
+            read_back(&change, &marked(&token))
+        }
+        _ => dialect.rows(format!("{tag} UPDATE tasks SET {set} WHERE id IN ({ids}) RETURNING {}", handed_out())),
+    }
+}
+
+/// The heartbeat for `leases` leases: parameters are id, epoch, id, epoch, … and, in MySQL, the token.
+///
+/// Writes no record entry; the largest gap between two beats of a run is kept in the row instead (M5).
+pub(super) fn heartbeat(dialect: Dialect, guards: Guards, leases: usize) -> Statement {
+    let (now, bigint) = (dialect.now(), dialect.bigint());
+    let pairs = |pair: fn(usize, usize, &str) -> String| {
+        (0..leases).map(|i| pair(2 * i + 1, 2 * i + 2, bigint)).collect::<Vec<_>>().join(", ")
+    };
+    let tag = format!("{}{} pairs=$1.. */", tags::PREFIX, Verb::Heartbeat.name());
+    let live = format!("status = '{}' AND lease_until_ms > {now}", Status::Running.name());
+    let beat = format!(
+        "beat_gap_ms = CASE WHEN {now} - heartbeat_at_ms > beat_gap_ms THEN {now} - heartbeat_at_ms \
+         ELSE beat_gap_ms END, heartbeat_at_ms = {now}, lease_until_ms = {now} + lease_ms"
+    );
+    let fenced = guards.has(Guard::FenceHeartbeat);
+    if dialect != Dialect::MySql {
+        let pairs = pairs(|id, epoch, bigint| format!("(CAST(${id} AS {bigint}), CAST(${epoch} AS {bigint}))"));
+        let fence = if fenced { "epoch = beat.column2 AND " } else { "" };
+        return dialect.rows(format!(
+            "{tag} UPDATE tasks SET {beat} FROM (VALUES {pairs}) AS beat WHERE id = beat.column1 AND {fence}{live} \
+             RETURNING id, epoch"
+        ));
+    }
+    // The pairs come last, so that they go on to the last parameter in the order of the places too.
+    let (token, those) = (format!("${}", 2 * leases + 1), pairs(|id, _, _| format!("${id}")));
+    let given = match fenced {
+        true => format!("(id, epoch) IN ({})", pairs(|id, epoch, _| format!("(${id}, ${epoch})"))),
+        // The parameter stays, and says nothing.
+        false => format!("(id, 0) IN ({})", pairs(|id, epoch, _| format!("(${id}, 0 * ${epoch})"))),
+    };
+    let change = format!("{tag} UPDATE tasks SET {beat}, token = {token} WHERE {live} AND {given}");
+    let read = format!(
+        "{}{} */ SELECT id FROM tasks WHERE id IN ({those}) AND token = {token}",
+        tags::PREFIX,
+        tags::READ_BACK
+    );
+    read_back(&change, &read)
+}
+
+/// Marks the earlier starts of the slot of `$1` as superseded.
+///
+/// Not "all but me": of starts that register at once, each would supersede the others and none remain. The order is the
+/// one they came in, not a clock's, which may step back.
+pub(super) fn supersede(dialect: Dialect) -> Statement {
+    let tag = |name: &str| format!("{}{name} owner=$1 */", tags::PREFIX);
+    let newest = "SELECT boot_id AS newest_id, start_no AS newest_no, slot_name AS newest_slot FROM instances \
+                  WHERE slot_name = (SELECT slot_name FROM instances WHERE boot_id = $1) \
+                  ORDER BY start_no DESC LIMIT 1";
+    let earlier = "slot_name = newest_slot AND start_no < newest_no";
+    match dialect {
+        Dialect::MySql => read_back(
+            &format!(
+                "{} UPDATE ({newest}) AS newest STRAIGHT_JOIN instances ON {earlier} SET superseded_by = newest_id \
+                 WHERE superseded_by IS NULL",
+                tag(tags::SUPERSEDE)
+            ),
+            &format!(
+                "{} SELECT boot_id, superseded_by FROM ({newest}) AS newest STRAIGHT_JOIN instances ON {earlier} \
+                 WHERE superseded_by = newest_id",
+                tag(tags::READ_BACK)
+            ),
+        ),
+        _ => dialect.rows(format!(
+            "{} UPDATE instances SET superseded_by = newest_id FROM ({newest}) AS newest WHERE {earlier} \
+             AND superseded_by IS NULL RETURNING boot_id, superseded_by",
+            tag(tags::SUPERSEDE)
+        )),
+    }
+}
