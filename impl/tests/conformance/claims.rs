@@ -181,6 +181,21 @@ pub async fn a_second_task_with_the_same_key_is_not_put_in(db: &Db) {
     assert_eq!(db.number("SELECT count(*) FROM tasks").await, 2);
 }
 
+/// Byte by byte, whatever the database takes for equal by its own choice.
+pub async fn keys_that_only_look_alike_are_different_keys(db: &Db) {
+    let store = db.store().await;
+    // Another case, a blank at the end, an accent, and a letter of four bytes in UTF-8.
+    let keys = ["key", "KEY", "key ", "kéy", "key🔑", "key🔒"];
+    for key in keys {
+        let put = store.enqueue(&NewTask::new(key, "{}").unique_key(key), "client").await.unwrap();
+        assert!(put.new, "{key:?}");
+        let task = store.task(put.id).await.unwrap();
+        assert_eq!((task.kind.as_str(), task.unique_key.as_deref()), (key, Some(key)));
+    }
+    let of_kind = store.list(None, Some("KEY"), 0, 10).await.unwrap();
+    assert_eq!(of_kind.iter().map(|task| task.kind.as_str()).collect::<Vec<_>>(), ["KEY"]);
+}
+
 pub async fn many_enqueues_under_one_key_put_in_one_task(db: &Db) {
     let store = db.store().await;
     let start = Arc::new(Barrier::new(8));

@@ -6,14 +6,8 @@ use leaseproof_queue::rules::{EffectRule, Judgement, Refusal, Status};
 use leaseproof_queue::{Error, Queue, Store};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 
-use crate::common::{Db, Session, by, claim_one, enqueue, row};
-
-/// A session that holds the row lock of one task.
-async fn locked(db: &Db, id: i64) -> Session {
-    let mut session = db.session().await;
-    session.execute(&format!("BEGIN; SELECT id FROM tasks WHERE id = {id} FOR UPDATE")).await;
-    session
-}
+use crate::common::{Db, by, claim_one, enqueue, row};
+use crate::locks::locked;
 
 /// A task that `worker` has claimed, and a store of one connection.
 async fn claimed(db: &Db, deadline: Duration) -> (i64, Store, PgPool) {
@@ -38,18 +32,6 @@ async fn waiting_for_a_lock(db: &Db, sessions: i64) {
         assert!(began.elapsed() < Duration::from_secs(10), "no session waits");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-pub async fn a_claim_skips_a_row_that_another_session_has_locked(db: &Db) {
-    let store = db.store().await;
-    let (first, second) = (enqueue(&store).await, enqueue(&store).await);
-    let mut other = locked(db, first).await;
-    let began = Instant::now();
-    let claimed: Vec<i64> = store.claim("worker", 10).await.unwrap().into_iter().map(|task| task.id).collect();
-    assert_eq!(claimed, [second]);
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-    other.execute("ROLLBACK").await;
-    assert_eq!(claim_one(&store, "worker").await.id, first);
 }
 
 /// A limit, not a wish: a heartbeat is one statement, so a session that holds one row open holds up all leases of it.

@@ -17,6 +17,8 @@ mod heartbeats;
 mod instances;
 mod journal;
 mod judged;
+mod locks;
+mod locks_mariadb;
 mod locks_postgres;
 mod locks_sqlite;
 mod records;
@@ -55,6 +57,7 @@ on_every_database! {
     claims::a_delayed_task_is_not_claimed_before_it_is_due,
     claims::a_task_in_retry_wait_is_claimed_when_it_is_due,
     claims::a_second_task_with_the_same_key_is_not_put_in,
+    claims::keys_that_only_look_alike_are_different_keys,
     claims::many_enqueues_under_one_key_put_in_one_task,
     claims::a_task_with_settings_that_can_not_work_is_handed_out_with_the_reason,
     claims::bad_input_is_refused_before_the_database_sees_it,
@@ -90,6 +93,7 @@ on_every_database! {
     schema::a_database_that_is_not_migrated_names_the_command,
     schema::a_newer_schema_is_left_alone,
     schema::an_older_schema_is_named,
+    schema::a_table_of_somebody_else_is_left_alone,
     schema::impossible_rows_are_refused,
     schema::a_normal_build_can_not_switch_guards_off,
     instances::the_same_boot_id_twice_is_refused,
@@ -113,7 +117,7 @@ cases! {
 
 cases! {
     only_postgres, crate::common::Kind::Postgres,
-    locks_postgres::a_claim_skips_a_row_that_another_session_has_locked,
+    locks::a_claim_skips_a_row_that_another_session_has_locked,
     locks_postgres::a_locked_row_holds_up_the_heartbeat_of_its_whole_batch,
     locks_postgres::an_unknown_outcome_may_still_be_applied,
     locks_postgres::a_connection_with_an_unread_answer_is_not_used_again,
@@ -124,6 +128,23 @@ cases! {
     locks_postgres::a_writer_that_waited_past_the_end_of_its_lease_is_refused,
     locks_postgres::behind_a_lock_that_changed_nothing_the_clock_is_that_of_the_start_and_the_reading_protects,
     judged::every_statement_agrees_on_the_very_instant,
+}
+
+cases! {
+    only_mariadb, crate::common::Kind::MariaDb,
+    locks::a_claim_skips_a_row_that_another_session_has_locked,
+    locks_mariadb::a_claim_locks_no_more_than_it_takes,
+    locks_mariadb::an_enqueue_does_not_wait_for_a_claim,
+    locks_mariadb::a_lock_not_had_in_time_was_not_applied,
+    locks_mariadb::a_statement_does_not_outlive_its_caller_s_deadline,
+    locks_mariadb::an_unknown_outcome_may_still_be_applied,
+    locks_mariadb::a_statement_that_the_server_gave_up_was_not_applied,
+    locks_mariadb::a_connection_that_the_server_ends_leaves_the_outcome_unknown,
+    locks_mariadb::the_victim_of_a_deadlock_was_not_applied,
+    locks_mariadb::a_writer_that_waited_past_the_end_of_its_lease_is_refused,
+    locks_mariadb::the_clock_does_not_depend_on_the_session_s_time_zone,
+    locks_mariadb::an_interrupted_migration_is_taken_up,
+    locks_mariadb::what_does_not_fit_is_refused_and_not_cut_off,
 }
 
 #[cfg(feature = "ablation")]

@@ -81,6 +81,27 @@ pub async fn an_older_schema_is_named(db: &Db) {
     assert!(error.to_string().contains("`leaseproof queue migrate`"), "{error}");
 }
 
+/// A migration that may be repeated must not take it for its own.
+pub async fn a_table_of_somebody_else_is_left_alone(db: &Db) {
+    for table in ["tasks", "effects"] {
+        let empty = Db::empty(db.kind()).await;
+        if db.kind() == Kind::Sqlite {
+            std::fs::write(empty.url().strip_prefix("sqlite:").unwrap(), "").unwrap();
+        }
+        let mut theirs = empty.session().await;
+        theirs
+            .execute(&format!("CREATE TABLE {table} (id INTEGER, theirs INTEGER); INSERT INTO {table} VALUES (1, 7)"))
+            .await;
+        let queue = empty.queue().await;
+        let error = queue.migrate().await.unwrap_err();
+        assert!(matches!(error, Error::Rejected { .. }) && error.to_string().contains(table), "{error:?}");
+        assert!(matches!(queue.check_schema().await.unwrap_err(), Error::NotMigrated { .. }));
+        // Neither changed nor hung with triggers.
+        theirs.execute(&format!("UPDATE {table} SET theirs = 8")).await;
+        assert_eq!(theirs.rows(&format!("SELECT {} FROM {table}", db.as_text("theirs"))).await, [["8"]]);
+    }
+}
+
 pub async fn impossible_rows_are_refused(db: &Db) {
     let id = db.put(row(Status::Running, 1)).await;
     let refused = [
