@@ -34,7 +34,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Walk through the model by hand, in a browser: stateright's Explorer.
     Explore(ExploreArgs),
-    /// Use the queue: SQLite file by default, PostgreSQL with --url.
+    /// Use the queue: SQLite file by default, PostgreSQL, MySQL or MariaDB with --url.
     Queue(QueueArgs),
 }
 
@@ -159,7 +159,7 @@ pub struct ExploreArgs {
     leaseproof queue --url postgres://postgres@127.0.0.1/postgres list --status WAIT_MANUAL\n  \
     leaseproof queue resolve 7 --rerun --by alice --why 'checked with the bank: not charged' --effect charge=not-done")]
 pub struct QueueArgs {
-    /// The database: sqlite:FILE or postgres://….
+    /// The database: sqlite:FILE, postgres://… or mysql://….
     #[arg(long, global = true, env = "LEASEPROOF_URL", default_value = "sqlite:leaseproof.db")]
     pub url: String,
     /// Print JSON.

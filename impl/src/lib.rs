@@ -1,4 +1,4 @@
-//! A task queue on leases, in PostgreSQL or SQLite.
+//! A task queue on leases, in PostgreSQL, MySQL, MariaDB or SQLite.
 //!
 //! Three things set it apart. Every write by a worker, heartbeats included, carries the epoch of its claim, so a worker
 //! that lost its task changes nothing. A statement whose answer never came counts as *unknown*, not as failed. And what
@@ -31,10 +31,13 @@
 //!
 //! # Invariants
 //!
-//! - No operation holds a transaction or a lock over a round trip: each is one conditional statement.
+//! - No operation holds a transaction or a lock over a round trip: each is one conditional statement. (On MySQL, which has
+//!   no `RETURNING`, a claim, a heartbeat and a registration read back in a second statement what the first has changed,
+//!   and a completion that did not apply tries the adoption in a second one.)
 //! - All times are ms on the database's clock; a process's own monotonic clock only ever makes it stop earlier.
 //! - Retention is absent on purpose: the record outlives the work, until a later version says how long.
-//! - Epochs must survive: with asynchronous replication, or `synchronous_commit = off`, a failover can hand out an epoch
+//! - Epochs must survive: with asynchronous replication, with `synchronous_commit = off`, or with MySQL's
+//!   `innodb_flush_log_at_trx_commit` other than 1, a crash or a failover can hand out an epoch
 //!   twice, and then no fence holds.
 
 #![deny(missing_docs)]

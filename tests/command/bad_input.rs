@@ -96,8 +96,14 @@ fn names_that_do_not_exist_are_answered_with_those_that_do() {
 #[test]
 fn a_url_of_an_unknown_scheme_or_without_a_file_is_refused() {
     let place = Place::empty();
-    let scheme = ["mysql", "sqlite:PATH", "postgres://USER@HOST/DATABASE"];
-    refused(&place, &["queue", "--url", "mysql://localhost/x", "migrate"], &scheme);
+    let scheme = ["redis", "sqlite:PATH", "postgres://USER@HOST/DATABASE", "mysql://USER@HOST/DATABASE"];
+    refused(&place, &["queue", "--url", "redis://localhost/x", "migrate"], &scheme);
+    refused(
+        &place,
+        &["queue", "--url", "mysql://me@localhost", "migrate"],
+        &["names no database", "mysql://USER@HOST"],
+    );
+    refused(&place, &["queue", "--url", "mariadb://db/x?sslmod=off", "list"], &["sslmod", "accepted are ssl-mode"]);
     refused(&place, &["queue", "--url", "leaseproof.db", "list"], &["no scheme", "sqlite:PATH"]);
     refused(&place, &["queue", "--url", "sqlite:", "migrate"], &["names no file", "sqlite:leaseproof.db"]);
     refused(&place, &["queue", "--url", "sqlite:no/such/folder/q.db", "migrate"], &["no/such/folder/q.db", "folder"]);
@@ -110,8 +116,12 @@ fn a_url_of_an_unknown_scheme_or_without_a_file_is_refused() {
 #[test]
 fn a_password_in_a_url_is_not_told() {
     let place = Place::empty();
-    let output = place.run(&["queue", "--url", "mysql://me:secret@localhost/x", "migrate"]);
-    assert!(!text(&output.stderr).contains("secret"));
+    for scheme in ["redis", "mysql"] {
+        let url = format!("{scheme}://me:secret@localhost/?x=secret");
+        let output = place.run(&["queue", "--url", &url, "migrate"]);
+        assert_eq!(output.status.code(), Some(2), "{scheme}");
+        assert!(!text(&output.stderr).contains("secret"));
+    }
 }
 
 #[test]
@@ -194,8 +204,10 @@ fn a_decision_that_does_not_apply_is_refused() {
 #[test]
 fn a_server_that_is_away_is_no_bad_input() {
     let place = Place::empty();
-    let output = place.run(&["queue", "--url", "postgres://me:secret@127.0.0.1:1/x", "list"]);
-    assert_eq!(output.status.code(), Some(3));
-    let complaint = text(&output.stderr);
-    assert!(complaint.contains("Is the server up") && !complaint.contains("secret"), "{complaint}");
+    for scheme in ["postgres", "mysql"] {
+        let output = place.run(&["queue", "--url", &format!("{scheme}://me:secret@127.0.0.1:1/x"), "list"]);
+        assert_eq!(output.status.code(), Some(3));
+        let complaint = text(&output.stderr);
+        assert!(complaint.contains("Is the server up") && !complaint.contains("secret"), "{complaint}");
+    }
 }

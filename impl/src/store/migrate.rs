@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _};
 use tokio::time::Instant;
 
 use super::sql::Dialect;
-use super::{Connections, Store};
+use super::{Connections, Store, mysql};
 use crate::error::Cause;
 use crate::{Error, tags};
 
@@ -129,6 +129,10 @@ impl Store {
 
 async fn migrate_mysql(connection: &mut MySqlConnection) -> Result<i64, Error> {
     let refused = |why: String| Error::Rejected { verb: tags::MIGRATE, cause: Cause::System(why) };
+    let version: String = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *connection).await.map_err(failed)?;
+    if let Some(needed) = mysql::too_old(&version) {
+        return Err(refused(format!("the server says it is {version}; {needed} or newer is needed")));
+    }
     let locked: i64 = sqlx::query_scalar(MYSQL_LOCK).fetch_one(&mut *connection).await.map_err(failed)?;
     if locked != 1 {
         return Err(refused("another process has been migrating this database for a day".into()));

@@ -26,6 +26,24 @@ use crate::Error;
 /// A unique key is in the way.
 const DUPLICATE_ENTRY: u16 = 1062;
 
+/// The oldest MariaDB that knows SKIP LOCKED.
+const OLDEST_MARIADB: [u16; 3] = [10, 6, 0];
+
+/// The oldest MySQL that has a collation which compares byte by byte and pads nothing.
+const OLDEST_MYSQL: [u16; 3] = [8, 0, 17];
+
+/// What is needed, if a server that calls itself so is too old.
+pub(super) fn too_old(version: &str) -> Option<String> {
+    let (name, oldest) = match version.contains("MariaDB") {
+        true => ("MariaDB", OLDEST_MARIADB),
+        false => ("MySQL", OLDEST_MYSQL),
+    };
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    let found: [u16; 3] = std::array::from_fn(|_| numbers.next().unwrap_or(0));
+    let [major, minor, patch] = oldest;
+    (found < oldest).then(|| format!("{name} {major}.{minor}.{patch}"))
+}
+
 /// A pool whose statements get `deadline`. Makes no connection yet.
 pub(super) fn pool(options: &MySqlConnectOptions, connections: u32, deadline: Duration) -> MySqlPool {
     let settings = settings(deadline);
@@ -162,5 +180,34 @@ pub(super) fn judge(verb: &'static str, number: u16, error: sqlx::Error) -> Erro
             Error::Unknown { verb, cause: error.into() }
         }
         _ => Error::Rejected { verb, cause: error.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_too_old_is_told_what_is_needed() {
+        for good in
+            ["10.11.19-MariaDB-0+deb12u1", "10.6.0-MariaDB", "11.4.2-MariaDB-log", "8.0.17", "8.4.3-0ubuntu1", "9.1.0"]
+        {
+            assert_eq!(too_old(good), None, "{good}");
+        }
+        assert_eq!(too_old("10.5.23-MariaDB-0+deb11u1").as_deref(), Some("MariaDB 10.6.0"));
+        for old in ["8.0.16", "5.7.44-log", "", "what"] {
+            assert_eq!(too_old(old).as_deref(), Some("MySQL 8.0.17"), "{old}");
+        }
+    }
+
+    #[test]
+    fn a_session_s_settings_follow_the_deadline() {
+        let said = settings(Duration::from_secs(5));
+        assert!(said.contains("innodb_lock_wait_timeout = 4 "), "{said}");
+        assert!(said.contains("max_statement_time = 5.000 ") && said.contains("max_execution_time = 5000 "), "{said}");
+        // A second is the shortest wait for a lock; 0 would be: no limit.
+        let said = settings(Duration::ZERO);
+        assert!(said.contains("innodb_lock_wait_timeout = 1 "), "{said}");
+        assert!(said.contains("max_statement_time = 0.001 ") && said.contains("max_execution_time = 1 "), "{said}");
     }
 }

@@ -165,8 +165,8 @@ impl Db {
         }
     }
 
-    /// The name under which this test's sessions show in `pg_stat_activity`.
-    pub fn application_name(&self) -> &str {
+    /// The name of this test's schema or database; in PostgreSQL its sessions show under it in `pg_stat_activity`.
+    pub fn name(&self) -> &str {
         match &self.place {
             Place::Server { name, .. } => name,
             Place::Directory(_) => "",

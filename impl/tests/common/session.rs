@@ -127,6 +127,6 @@ pub async fn remove(kind: Kind, server: &str, name: &str) -> Result<(), sqlx::Er
         // It may have gone by itself meanwhile.
         let _ = sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}"))).execute(&mut session).await;
     }
-    let script = format!("SET SESSION lock_wait_timeout = 10; DROP DATABASE {name}");
+    let script = format!("SET SESSION lock_wait_timeout = 10; DROP DATABASE {name}; DROP USER IF EXISTS '{name}'@'%'");
     sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut session).await.map(|_| ())
 }

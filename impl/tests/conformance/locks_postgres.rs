@@ -24,7 +24,7 @@ async fn pid(pool: &PgPool) -> i32 {
 
 /// Waits until so many sessions of this test wait for a lock.
 async fn waiting_for_a_lock(db: &Db, sessions: i64) {
-    let name = db.application_name();
+    let name = db.name();
     let sql =
         format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}' AND wait_event_type = 'Lock'");
     let began = Instant::now();

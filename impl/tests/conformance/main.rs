@@ -22,6 +22,7 @@ mod locks_mariadb;
 mod locks_postgres;
 mod locks_sqlite;
 mod records;
+mod rights_mariadb;
 mod schema;
 mod sweeps;
 mod urls;
@@ -145,6 +146,7 @@ cases! {
     locks_mariadb::the_clock_does_not_depend_on_the_session_s_time_zone,
     locks_mariadb::an_interrupted_migration_is_taken_up,
     locks_mariadb::what_does_not_fit_is_refused_and_not_cut_off,
+    rights_mariadb::a_worker_needs_no_more_than_the_rights_that_are_named,
 }
 
 #[cfg(feature = "ablation")]
