@@ -95,11 +95,12 @@ pub struct ReplayArgs {
     leaseproof check --without cas_at_claim\n  \
     leaseproof check --ablations --json\n  \
     leaseproof check --design all\n  \
+    leaseproof check --beyond\n  \
     leaseproof check --decisions --only 'query, else escalate'\n\n\
     The designs commit-running and single-transaction are there to be compared with: they are expected to violate.")]
 pub struct CheckArgs {
     /// Which design to check, or all three. Exit code 1 is the answer one expects of the two older ones.
-    #[arg(long, default_value = "lease", value_parser = designs, conflicts_with_all = ["without", "ablations", "decisions"])]
+    #[arg(long, default_value = "lease", value_parser = designs, conflicts_with_all = ["without", "ablations", "decisions", "beyond"])]
     pub design: Designs,
     /// Switch one guard off and see what breaks. Exit code 1 is then the answer one expects.
     #[arg(long, value_name = "GUARD", conflicts_with = "ablations", value_parser = guard)]
@@ -107,6 +108,10 @@ pub struct CheckArgs {
     /// The same for every guard, one after the other.
     #[arg(long)]
     pub ablations: bool,
+    /// Show what breaks under faults that the design does not promise to survive: a database that loses its last commit, and
+    /// calls delivered twice. Exit code 1 is the answer one expects.
+    #[arg(long, conflicts_with_all = ["ablations", "without", "decisions"])]
+    pub beyond: bool,
     /// Compute what a sweeper may decide by what it can see, for every way to declare an outside call. Exit code 1 if a
     /// rule is unsafe, or asks for a person without need.
     #[arg(long, conflicts_with_all = ["ablations", "without"])]

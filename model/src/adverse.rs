@@ -1,5 +1,6 @@
 //! Worlds in which more goes wrong than in every world.
 
+use crate::fail_over::AfterFailOver;
 use crate::world::World;
 
 impl World {
@@ -31,6 +32,29 @@ impl World {
         self.releases = releases;
         self.setup.shape.extras.releases = true;
         self.name += &format!(", deploys ({releases} in order)");
+        self
+    }
+
+    /// A write to the database may be delivered twice.
+    pub fn writes_twice(mut self) -> World {
+        self.faults.copies = true;
+        self.setup.shape.extras.copies = true;
+        self.name += ", writes delivered twice";
+        self
+    }
+
+    /// A call may be delivered twice.
+    pub fn calls_twice(mut self) -> World {
+        self.faults.calls_twice = true;
+        self.name += ", calls delivered twice";
+        self
+    }
+
+    /// The database may lose its last commit.
+    pub fn fail_over(mut self, after: AfterFailOver) -> World {
+        self.fail_over = Some(after);
+        self.setup.shape.extras.past = true;
+        self.name += &format!(", a lost commit ({})", after.name());
         self
     }
 }

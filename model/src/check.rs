@@ -14,7 +14,7 @@ use crate::packed::Packed;
 use crate::properties;
 use crate::witness;
 use crate::world::{World, WorldError};
-pub use crate::worlds::{ablation_world, default_worlds, protects};
+pub use crate::worlds::{ablation_world, beyond_worlds, default_worlds, protects};
 
 /// Why a check could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -142,6 +142,21 @@ pub fn check(selection: Selection) -> Result<Vec<CheckRow>, ModelError> {
 /// As [`check`].
 pub fn check_ablation(guard: Guard) -> Result<Vec<CheckRow>, ModelError> {
     check(Selection { without: Some(guard), ..Selection::default() })
+}
+
+/// Checks the properties in each of [`beyond_worlds`], one world after the other. They are expected to be violated: the
+/// design does not promise to survive what happens there.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_beyond() -> Result<Vec<CheckRow>, ModelError> {
+    let named = |error| ModelError::World { world: "beyond".to_owned(), error };
+    let mut rows = Vec::new();
+    for world in beyond_worlds().map_err(named)? {
+        let of_world = check_worlds(vec![world], Selection::default())?;
+        rows.extend(of_world.into_iter().filter(|row| row.kind != RowKind::Sometimes));
+    }
+    Ok(rows)
 }
 
 /// [`check`] over worlds of the caller's choice. They are checked as they are: `selection.without` only labels the rows.

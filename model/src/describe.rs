@@ -2,6 +2,7 @@
 
 use leaseproof_rules::Verb;
 
+use crate::copies::Source;
 use crate::executor::Turn;
 use crate::free::{Action, Fate, LeaseModel};
 use crate::state::State;
@@ -53,6 +54,9 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
         Action::DeliverPart { task, token, parts } => {
             format!("third party: call of t{} with token {token} arrives, done up to part {parts}, no reply", task + 1)
         }
+        Action::DeliverCopy { task, token, step } => {
+            format!("third party: a copy of the call of t{}{} with token {token} arrives", task + 1, of_step(step))
+        }
         Action::CallLost { task, token, step } => {
             format!("network: call of t{}{} with token {token} is lost", task + 1, of_step(step))
         }
@@ -84,6 +88,22 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
             let by = usize::from(by);
             format!("{}: {} t{}", PERSONS[by], act.write().0.name(), before.desks[by].task + 1)
         }
+        Action::Copy { of } => {
+            let verb = model.written(before, of).map_or("write", |request| request.verb.name());
+            let whose = match of {
+                Source::Run(w) => worker(w),
+                Source::Sweeper { by, .. } => sweeper(by).to_owned(),
+                Source::Person { by, .. } => PERSONS[usize::from(by)].to_owned(),
+            };
+            format!("network: copies {verb} of {whose}")
+        }
+        Action::CopyArrives => {
+            let sent = before.extra.copy.map(|sent| sent.request);
+            let told =
+                sent.map(|request| format!("{} t{} epoch {}", request.verb.name(), request.task + 1, request.epoch));
+            format!("database: a copy arrives, {}", told.unwrap_or_default())
+        }
+        Action::FailOver => "database: fails over and loses its last commit".to_owned(),
         Action::Calm => "world: no more faults".to_owned(),
     }
 }

@@ -1,9 +1,11 @@
-//! What only some worlds have: starts of processes told apart, a second sweeper, a budget of releases.
+//! What only some worlds have: starts of processes told apart, a second sweeper, a budget of releases, a write that is
+//! delivered twice, the row as it was before the last commit.
 //!
 //! The packed state has little room; so each of these is coded only where a world asks for it.
 
 use crate::bits::{Coder, Field};
-use crate::state::{MAX_TASKS, Seen, Shape, State};
+use crate::copies::Sent;
+use crate::state::{MAX_TASKS, Seen, Shape, State, Task};
 
 /// Which of the extras a world has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -14,11 +16,16 @@ pub struct Extras {
     pub second_sweeper: bool,
     /// Executors put tasks back unharmed.
     pub releases: bool,
+    /// A write may be delivered twice, see [`crate::copies`].
+    pub copies: bool,
+    /// The database may lose its last commit, see [`crate::fail_over`].
+    pub past: bool,
 }
 
 impl Extras {
     /// None of them: most worlds, and all stories.
-    pub const NONE: Extras = Extras { boots: false, second_sweeper: false, releases: false };
+    pub const NONE: Extras =
+        Extras { boots: false, second_sweeper: false, releases: false, copies: false, past: false };
 
     /// One bit where there are none.
     #[inline]
@@ -29,6 +36,8 @@ impl Extras {
             c.field(&mut self.boots);
             c.field(&mut self.second_sweeper);
             c.field(&mut self.releases);
+            c.field(&mut self.copies);
+            c.field(&mut self.past);
         }
     }
 }
@@ -66,12 +75,24 @@ pub struct Extra {
     pub seen: [Seen; MAX_TASKS],
     /// Ghost: how often an executor has put a task back unharmed.
     pub releases: u8,
+    /// A second copy of a write, under way.
+    pub copy: Option<Sent>,
+    /// The row of the task before the last commit, if there was one.
+    pub past: Option<Task>,
+    /// Ghost: the last commit has been lost. That happens once.
+    pub failed_over: bool,
 }
 
 impl Extra {
     /// As every world begins.
-    pub const NONE: Extra =
-        Extra { boots: [Boot::Current, Boot::Unborn], seen: [Seen::NOTHING; MAX_TASKS], releases: 0 };
+    pub const NONE: Extra = Extra {
+        boots: [Boot::Current, Boot::Unborn],
+        seen: [Seen::NOTHING; MAX_TASKS],
+        releases: 0,
+        copy: None,
+        past: None,
+        failed_over: false,
+    };
 
     #[inline(always)]
     pub(crate) fn code(&mut self, shape: Shape, c: &mut impl Coder) {
@@ -90,6 +111,17 @@ impl Extra {
         }
         if shape.extras.releases {
             c.small(&mut self.releases, 2);
+        }
+        if shape.extras.copies {
+            Sent::code(&mut self.copy, c);
+        }
+        if shape.extras.past {
+            c.field(&mut self.failed_over);
+            let mut present = self.past.is_some();
+            c.field(&mut present);
+            if present {
+                self.past.get_or_insert(Task::NEW).code_row(shape, c);
+            }
         }
     }
 }

@@ -72,6 +72,10 @@ impl LeaseModel {
             | Action::Release { .. }
             | Action::Deploy
             | Action::ClockBack { .. }
+            | Action::DeliverCopy { .. }
+            | Action::Copy { .. }
+            | Action::CopyArrives
+            | Action::FailOver
             | Action::Expire { .. }
             | Action::Deliver { .. }
             | Action::SweeperAsks { .. }

@@ -9,6 +9,7 @@ use leaseproof_rules::Status;
 use stateright::{Model, Property as Checked};
 
 use crate::boots;
+use crate::copies::Source;
 use crate::executor::{self, Next, Turn};
 use crate::outside;
 use crate::packed::Packed;
@@ -51,6 +52,8 @@ pub enum Action {
     DeliverPart { task: u8, token: u8, parts: u8 },
     /// A call is lost.
     CallLost { task: u8, token: u8, step: u8 },
+    /// The third party executes a call that is delivered twice: it is still under way.
+    DeliverCopy { task: u8, token: u8, step: u8 },
     /// An executor stops waiting for the third party.
     Deadline { run: u8 },
     /// A failed executor asks the third party.
@@ -87,6 +90,12 @@ pub enum Action {
     FindOut { by: u8 },
     /// A person decides, on what was read and found out.
     Decide { by: u8, act: Act },
+    /// The network copies a write on its way to the database.
+    Copy { of: Source },
+    /// The copy arrives, and its reply is heard by nobody.
+    CopyArrives,
+    /// The database goes back to what it was before its last commit.
+    FailOver,
     /// Faults come to an end.
     Calm,
 }
@@ -119,6 +128,7 @@ impl LeaseModel {
         if state.bad != 0 {
             return;
         }
+        let from = out.len();
         for slot in 0..self.world.setup.shape.runs {
             self.executor_steps(state, slot, out);
         }
@@ -132,6 +142,10 @@ impl LeaseModel {
             }
         }
         self.person_steps(state, out);
+        self.copy_steps(state, from, out);
+        if self.world.fail_over.is_some() && !state.calm && state.extra.past.is_some() {
+            out.push(Action::FailOver);
+        }
         if self.world.faults.calm_some_day && !state.calm {
             out.push(Action::Calm);
         }
@@ -210,6 +224,9 @@ impl LeaseModel {
             }
             if !state.calm && self.world.faults.lost_request {
                 out.push(Action::CallLost { task, token, step });
+            }
+            if !state.calm && self.world.faults.calls_twice {
+                out.push(Action::DeliverCopy { task, token, step });
             }
             if !state.calm && self.world.faults.partial {
                 let parts = 1..outside::parts_of(setup, index, step).len() as u8;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::bits::{ArrayWriter, Coder, Reader};
+use crate::copies::Sent;
 use crate::describe::{PERSONS, SWEEPERS};
 use crate::extra::{Boot, Extras};
 use crate::state::{Desk, Run, Seen, Shape, State, Task};
@@ -100,6 +101,17 @@ impl fmt::Debug for Packed {
         }
         if state.extra.releases > 0 {
             lines.push(("releases".to_owned(), state.extra.releases.to_string()));
+        }
+        if let Some(Sent { request, .. }) = state.extra.copy {
+            let told =
+                format!("copy of {} t{} epoch {} under way", request.verb.name(), request.task + 1, request.epoch);
+            lines.push(("network".to_owned(), told));
+        }
+        if let Some(past) = state.extra.past {
+            lines.push(("replica".to_owned(), format!("has t1 as {}", describe_task(&past, shape))));
+        }
+        if state.extra.failed_over {
+            lines.push(("database".to_owned(), "has failed over".to_owned()));
         }
         if state.calm {
             lines.push(("world".to_owned(), "no more faults".to_owned()));

@@ -56,8 +56,20 @@ pub fn truth(setup: &Setup, state: &State, index: usize) -> Option<bool> {
     task.is_done(outside::parts_of(setup, index, task.step))
 }
 
-/// The person decides about a task as it was read at `epoch`. With a re-run the truth about its call, as it was found
-/// out then, goes into the journal.
+/// What a person writes who decides about a task as it was read at `epoch`. With a re-run the truth about its call, as it
+/// was found out then, goes into the journal.
+pub fn request(setup: &Setup, state: &State, index: usize, epoch: u8, act: Act, truth: Option<bool>) -> Request {
+    let (verb, to) = act.write();
+    let task = &state.tasks[index];
+    let truth = match (act, truth, task.journal) {
+        (Act::Rerun, Some(true), _) if setup.effects[index].is_some() => Some(Entry::Done),
+        (Act::Rerun, Some(false), Some(Entry::Intent)) => Some(Entry::NotDone),
+        _ => None,
+    };
+    Request { learnt: truth, ..Request::plain(index, verb, to, epoch).at_step(task.step) }
+}
+
+/// The person decides, see [`request`].
 pub fn decide(
     setup: &Setup,
     state: &mut State,
@@ -66,13 +78,6 @@ pub fn decide(
     act: Act,
     truth: Option<bool>,
 ) -> (Request, Judgement) {
-    let (verb, to) = act.write();
-    let task = &state.tasks[index];
-    let truth = match (act, truth, task.journal) {
-        (Act::Rerun, Some(true), _) if setup.effects[index].is_some() => Some(Entry::Done),
-        (Act::Rerun, Some(false), Some(Entry::Intent)) => Some(Entry::NotDone),
-        _ => None,
-    };
-    let request = Request { learnt: truth, ..Request::plain(index, verb, to, epoch).at_step(task.step) };
+    let request = request(setup, state, index, epoch, act, truth);
     (request, apply(setup, state, request))
 }

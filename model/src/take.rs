@@ -5,6 +5,7 @@ use leaseproof_rules::{Answer, Status};
 use crate::boots;
 use crate::database::{Request, apply};
 use crate::executor::{self, Heard, Next};
+use crate::fail_over;
 use crate::free::{Action, Fate, LeaseModel};
 use crate::outside;
 use crate::person::{self, Act};
@@ -78,6 +79,9 @@ impl LeaseModel {
                 outside::take_call(setup, state, task.into(), token, 0);
                 outside::call(setup, state, task.into(), token, 0, Some(parts));
             }
+            Action::DeliverCopy { task, token, step } => {
+                outside::call(setup, state, task.into(), token, step, None);
+            }
             Action::CallLost { task, token, step } => outside::take_call(setup, state, task.into(), token, step),
             Action::Deadline { run } => executor::hear(setup, state, run.into(), Heard::Unknown),
             Action::Query { run, fate } => {
@@ -143,6 +147,13 @@ impl LeaseModel {
                 person::decide(setup, state, task.into(), epoch, act, truth);
                 state.reruns += u8::from(act == Act::Rerun);
                 state.desks[usize::from(by)] = Desk::EMPTY;
+            }
+            Action::Copy { of } => self.copy(state, of),
+            Action::CopyArrives => self.copy_arrives(state),
+            Action::FailOver => {
+                if let Some(after) = self.world.fail_over {
+                    fail_over::lose(setup, state, after);
+                }
             }
             Action::Calm => state.calm = true,
         }

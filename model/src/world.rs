@@ -5,6 +5,7 @@ use leaseproof_rules::{
 };
 
 use crate::extra::Extras;
+use crate::fail_over::AfterFailOver;
 use crate::knowledge::Strategy;
 use crate::state::{MAX_EPOCH, MAX_PARTS, MAX_TASKS, Shape, State, Task};
 
@@ -101,13 +102,17 @@ pub struct Faults {
     pub clock_back: bool,
     /// All executors die in the same moment.
     pub deploy: bool,
+    /// A write to the database is delivered twice, the second time at any time later.
+    pub copies: bool,
+    /// A call is delivered to the third party twice.
+    pub calls_twice: bool,
     /// Faults are unbounded in number but come to an end some day. Needed for liveness: a system that loses every
     /// message for ever resolves nothing. Doubles the states.
     pub calm_some_day: bool,
 }
 
 impl Default for Faults {
-    /// What every world has: all but a clock set back and a deploy.
+    /// What every world has: all but a clock set back, a deploy and what is delivered twice.
     fn default() -> Faults {
         Faults {
             crash: true,
@@ -117,6 +122,8 @@ impl Default for Faults {
             wrong_clocks: true,
             clock_back: false,
             deploy: false,
+            copies: false,
+            calls_twice: false,
             calm_some_day: true,
         }
     }
@@ -142,6 +149,8 @@ pub struct World {
     pub sweepers: u8,
     /// How often executors put tasks back unharmed at most, before they stop in good order.
     pub releases: u8,
+    /// The database may lose its last commit, once, and this is then done about it. `None`: it keeps what it commits.
+    pub fail_over: Option<AfterFailOver>,
     /// The person lets a task run again although a call of it may still arrive, on what is known at that moment. Off but
     /// to show that no rule of the queue can make up for it.
     pub hasty_person: bool,
@@ -169,6 +178,12 @@ pub enum WorldError {
     Epochs {
         /// The highest epoch that can be reached.
         needed: u32,
+    },
+    /// The last commit is kept of one row.
+    #[error("a database that loses its last commit with {tasks} tasks; accepted: 1")]
+    LostCommit {
+        /// Asked for.
+        tasks: usize,
     },
     /// More parts than the state has room for.
     #[error("an effect of {parts} parts; accepted: 1 to {max}, which is what epochs up to {needed} leave room for")]
@@ -222,6 +237,7 @@ impl World {
             persons: 1,
             sweepers: 1,
             releases: 0,
+            fail_over: None,
             hasty_person: false,
         })
     }
@@ -364,11 +380,16 @@ impl World {
         // Without a bound the search ends where the budget is broken, two runs later at most.
         let bounded = [Guard::BoundedAttempts, Guard::BoundedInterruptions].map(|guard| guards.has(guard));
         let runs = runs.saturating_add(2 * u32::from(bounded != [true; 2])).saturating_add(self.releases.into());
+        // The commit that is lost is made again, with an epoch above it.
+        let runs = runs.saturating_add(self.fail_over.is_some().into());
         let lives = u32::from(self.reruns.unwrap_or(0)) + 1;
         let blind = if guards.has(Guard::CasAtClaim) { 1 } else { 2 };
         let needed = runs.saturating_mul(2).saturating_add(1).saturating_mul(lives).saturating_mul(blind);
         if needed >= u32::from(MAX_EPOCH) {
             return Err(WorldError::Epochs { needed });
+        }
+        if self.fail_over.is_some() && self.setup.shape.tasks != 1 {
+            return Err(WorldError::LostCommit { tasks: self.setup.shape.tasks });
         }
         // Calls under way are bits, by token and step.
         let (parts, room) = (self.setup.shape.parts, u32::BITS / (needed + 1));

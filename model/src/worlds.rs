@@ -2,6 +2,7 @@
 
 use leaseproof_rules::{Guard, Guards, Instruments, OnUnknown, Property};
 
+use crate::fail_over::AfterFailOver;
 use crate::world::{World, WorldError};
 
 const NONE: Instruments = Instruments::NONE;
@@ -64,7 +65,33 @@ pub fn default_worlds() -> Result<Vec<World>, WorldError> {
         World::lease(1, 2)?.deploys(2).errors(),
         World::lease(1, 2)?.deploys(2).effect(NONE, OnUnknown::Escalate).errors(),
         World::lease(1, 1)?.deploys(2).effect(BOTH, OnUnknown::Escalate).errors(),
+        World::lease(1, 2)?.writes_twice().errors(),
+        World::lease(1, 2)?.writes_twice().restarts(),
+        World::lease(1, 1)?.writes_twice().effect(NONE, OnUnknown::Escalate).reruns(1),
+        World::lease(1, 1)?.writes_twice().effect(BOTH, OnUnknown::Escalate),
+        World::lease(1, 2)?.writes_twice().effect(steps(NONE), OnUnknown::Escalate).parts(2),
+        World::lease(1, 2)?.calls_twice().effect(KEY, OnUnknown::Escalate).errors(),
     ])
+}
+
+/// Worlds with faults that the design does not promise to survive, to show what breaks then and what does not: a
+/// database that loses its last commit, with what may be done about it, and calls that are delivered twice.
+///
+/// # Errors
+/// None in a released build: a test builds them all.
+pub fn beyond_worlds() -> Result<Vec<World>, WorldError> {
+    let call = |world: World, instruments| world.effect(instruments, OnUnknown::Escalate);
+    let mut all = Vec::new();
+    for after in AfterFailOver::ALL {
+        all.push(World::lease(1, 2)?.fail_over(after));
+        all.push(call(World::lease(1, 2)?.fail_over(after), NONE));
+        all.push(call(World::lease(1, 2)?.fail_over(after), KEY));
+        all.push(call(World::lease(1, 1)?.fail_over(after), BOTH));
+    }
+    for instruments in [NONE, QUERY, BOTH, KEY] {
+        all.push(call(World::lease(1, 2)?.calls_twice(), instruments));
+    }
+    Ok(all)
 }
 
 /// The small world in which a guard is missed.

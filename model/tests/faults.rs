@@ -2,6 +2,7 @@
 
 use leaseproof_model::check::{CheckRow, Holds, Selection, check_worlds};
 use leaseproof_model::describe::describe;
+use leaseproof_model::fail_over::AfterFailOver;
 use leaseproof_model::free::{Action, LeaseModel};
 use leaseproof_model::graph::{Limits, Outcome, StepProperty, explore, explore_states};
 use leaseproof_model::state::State;
@@ -10,6 +11,7 @@ use leaseproof_rules::{Guard, Guards, Instruments, OnUnknown, Property, Status};
 use stateright::Model;
 
 const NONE: Instruments = Instruments::NONE;
+const BOTH: Instruments = Instruments { status_query: true, execution_token: true, ..NONE };
 
 fn lease(executors: usize) -> World {
     World::lease(1, executors).unwrap()
@@ -211,4 +213,88 @@ fn a_release_costs_nothing_and_leaves_no_call_behind() {
     let reports = graph.check_steps(&[free, released]).unwrap();
     assert!(matches!(reports[0].outcome, Outcome::Holds));
     assert!(matches!(reports[1].outcome, Outcome::Violated(_)), "no release was applied");
+}
+
+/// A copy of an earlier write comes when somebody else owns the task, or when nobody does: it is refused or says nothing
+/// new.
+#[test]
+fn a_late_copy_of_a_write_is_harmless_and_would_not_be_without_the_fence() {
+    let world = lease(2).writes_twice();
+    let next_run = [
+        "w1: work done, t1 epoch 1",
+        "network: copies complete of w1",
+        "w1: crashes, t1 epoch 1",
+        "database: lease of t1 ends",
+        "sweeper: reads t1",
+        "sweeper: requeue t1",
+    ];
+    let claimed = [&next_run[..], &["w2: reads t1 as a candidate", "w2: claim t1 epoch 2"]].concat();
+    let late = [&claimed[..], &["database: a copy arrives, complete t1 epoch 1"]].concat();
+    assert_eq!(after_claim(&world, &claimed).tasks, after_claim(&world, &late).tasks);
+    let unfenced = world.clone().guards(Guards::without(Guard::FenceComplete));
+    assert_ne!(after_claim(&unfenced, &late).bad, 0);
+    // Before anybody has claimed it again it is a late result like any other.
+    let adopted = [&next_run[..], &["database: a copy arrives, complete t1 epoch 1"]].concat();
+    assert_eq!(after_claim(&world, &adopted).tasks[0].status, Status::Success);
+    // And once its sender has been told that it has succeeded, it changes nothing.
+    let told = ["w1: work done, t1 epoch 1", "network: copies complete of w1", "w1: complete t1 epoch 1"];
+    let again = [&told[..], &["database: a copy arrives, complete t1 epoch 1"]].concat();
+    assert_eq!(after_claim(&world, &told).tasks, after_claim(&world, &again).tasks);
+}
+
+#[test]
+fn a_late_copy_of_a_decision_is_refused() {
+    let world = lease(1).writes_twice().bad_input().reruns(1);
+    let decided = [
+        "w1: input is bad, t1 epoch 1",
+        "w1: give_up t1 epoch 1",
+        "person: opens t1",
+        "network: copies rerun of person",
+        "w1: reads t1 as a candidate",
+        "w1: claim t1 epoch 3",
+    ];
+    let late = [&decided[..], &["database: a copy arrives, rerun t1 epoch 2"]].concat();
+    let (before, after) = (after_claim(&world, &decided), after_claim(&world, &late));
+    assert_eq!((before.tasks[0].epoch, before.tasks), (4, after.tasks));
+}
+
+/// What the third party is told twice it does twice: of the instruments only a key knows that it is the same call.
+#[test]
+fn a_call_delivered_twice_needs_a_key() {
+    let key = Instruments { idempotency_key: true, ..NONE };
+    for (instruments, answer) in [(NONE, Holds::Violated), (BOTH, Holds::Violated), (key, Holds::Holds)] {
+        let world = lease(2).calls_twice().effect(instruments, OnUnknown::Escalate);
+        assert_eq!(holds(world, Property::EffectAtMostOnce), answer, "{instruments:?}");
+    }
+}
+
+/// The design rests on a database that keeps what it has committed; this is what breaks if it does not.
+#[test]
+fn what_a_lost_commit_breaks_and_what_helps() {
+    use AfterFailOver::{FreshEpochs, FreshEpochsAndIntents, Nothing};
+    // The loss itself takes a final status, or a handing over, back; nothing can help that.
+    let itself = [Property::FinalIsFinal, Property::OnlyAPersonLeavesWaitManual];
+    let also = |after, instruments: Option<Instruments>| {
+        let world = lease(if instruments == Some(BOTH) { 1 } else { 2 }).fail_over(after);
+        let world = match instruments {
+            Some(instruments) => world.effect(instruments, OnUnknown::Escalate),
+            None => world,
+        };
+        let broken = rows(world).into_iter().filter(|row| row.holds == Holds::Violated);
+        let all: Vec<Property> = broken.filter_map(|row| Property::from_name(&row.property)).collect();
+        assert!(itself.iter().all(|property| all.contains(property)), "{all:?}");
+        all.into_iter().filter(|property| !itself.contains(property)).collect::<Vec<_>>()
+    };
+    let key = Some(Instruments { idempotency_key: true, ..NONE });
+    let (owner, effect) = (Property::OneCurrentOwner, Property::EffectAtMostOnce);
+    assert_eq!(also(Nothing, None), [owner]);
+    assert_eq!(also(Nothing, Some(NONE)), [owner, effect]);
+    assert_eq!(also(Nothing, key), [owner]);
+    assert_eq!(also(FreshEpochs, None), []);
+    assert_eq!(also(FreshEpochs, Some(NONE)), [effect]);
+    assert_eq!(also(FreshEpochs, Some(BOTH)), [effect]);
+    assert_eq!(also(FreshEpochs, key), []);
+    for instruments in [Some(NONE), Some(BOTH), key] {
+        assert_eq!(also(FreshEpochsAndIntents, instruments), []);
+    }
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use leaseproof_model::check::{
-    CheckRow, Holds, RowKind, Selection, ablation_world, check, check_ablation, check_worlds, default_worlds, protects,
+    CheckRow, Holds, RowKind, Selection, ablation_world, beyond_worlds, check, check_ablation, check_worlds,
+    default_worlds, protects,
 };
 use leaseproof_model::describe::describe;
+use leaseproof_model::fail_over::AfterFailOver;
 use leaseproof_model::free::LeaseModel;
 use leaseproof_model::graph::{
     Counterexample, Fair, Limits, Outcome, Trigger, check_lasso, check_trace, explore, explore_states,
@@ -112,6 +114,8 @@ fn steps_taken_at_once_are_the_steps_taken_one_by_one() {
         World::lease(1, 1).unwrap().effect(none, OnUnknown::Escalate).parts(2),
         World::lease(1, 3).unwrap().restarts(),
         World::lease(1, 1).unwrap().two_sweepers().clock_back().deploys(1),
+        World::lease(1, 1).unwrap().writes_twice().calls_twice().effect(none, OnUnknown::Escalate).reruns(1),
+        World::lease(1, 2).unwrap().restarts().fail_over(AfterFailOver::Nothing),
     ];
     for world in worlds {
         let model = LeaseModel::new(world);
@@ -286,7 +290,9 @@ fn worlds_that_do_not_fit_are_refused() {
     assert!(matches!(World::lease(1, 0), Err(WorldError::Size { executors: 0, .. })));
     let large = World::lease(1, 1).unwrap().budgets(20, 1);
     assert_eq!(large.validate(), Err(WorldError::Epochs { needed: 43 }));
-    for world in default_worlds().unwrap() {
+    let two = World::lease(2, 1).unwrap().fail_over(AfterFailOver::Nothing);
+    assert_eq!(two.validate(), Err(WorldError::LostCommit { tasks: 2 }));
+    for world in default_worlds().unwrap().into_iter().chain(beyond_worlds().unwrap()) {
         assert_eq!(world.validate(), Ok(()), "{}", world.name);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use leaseproof_model::check::{CheckRow, Holds, ModelError, RowKind, check_ablation, protects};
+use leaseproof_model::check::{CheckRow, Holds, ModelError, RowKind, check_ablation, check_beyond, protects};
 use leaseproof_model::designs::{Design, check_design};
 use leaseproof_rules::{Guard, Property};
 use serde::Serialize;
@@ -24,6 +24,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let internal = |error: ModelError| Failure::Internal(error.to_string());
     let mut rows = Vec::new();
     match (args.ablations, args.without) {
+        _ if args.beyond => {
+            progress.set_message("faults that the design does not promise to survive");
+            rows = check_beyond().map_err(internal)?;
+        }
         (true, _) => {
             for guard in Guard::ALL {
                 progress.set_message(format!("the design without {guard}"));
@@ -46,7 +50,11 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         print_json(&rows.iter().map(to_json).collect::<Vec<_>>())?;
     } else {
         let lease_alone = args.design.0 == [Design::Lease];
-        print(&if lease_alone { report(&rows, args.ablations) } else { compared(&args.design.0, &rows) })?;
+        print(&match lease_alone {
+            _ if args.beyond => beyond(&rows),
+            true => report(&rows, args.ablations),
+            false => compared(&args.design.0, &rows),
+        })?;
     }
     match rows.iter().all(|row| row.holds == Holds::Holds) {
         true => Ok(()),
@@ -169,6 +177,27 @@ fn compared(designs: &[Design], rows: &[CheckRow]) -> String {
         if as_meant.is_some_and(|first| first.worlds == row.worlds) {
             out.push_str(&shortest_run(row));
         }
+    }
+    out
+}
+
+/// One line a world: what breaks in it, with the length of the shortest run. Then that run for each property, once.
+fn beyond(rows: &[CheckRow]) -> String {
+    let mut worlds: Vec<&str> = rows.iter().filter_map(|row| row.worlds.first()).map(String::as_str).collect();
+    worlds.dedup();
+    let broken = |world: &str| {
+        let of_world = rows.iter().filter(move |row| row.worlds.first().is_some_and(|name| name == world));
+        of_world.filter(|row| row.holds == Holds::Violated).collect::<Vec<_>>()
+    };
+    let cells = worlds.iter().map(|world| {
+        let told: Vec<String> = broken(world).iter().map(|row| format!("{} {}", row.property, row.trace_len)).collect();
+        vec![(*world).to_owned(), if told.is_empty() { "nothing".to_owned() } else { told.join(", ") }]
+    });
+    let lines = layout(&["in", "breaks, in steps"], &cells.collect::<Vec<_>>());
+    let mut out = painted(&lines, worlds.iter().map(|world| broken(world).is_empty()));
+    for property in Property::ALL {
+        let first = rows.iter().find(|row| row.property == property.name() && row.holds == Holds::Violated);
+        out.push_str(&first.map_or_else(String::new, shortest_run));
     }
     out
 }

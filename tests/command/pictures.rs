@@ -143,6 +143,22 @@ fn check_names_the_broken_property_and_shows_the_run() {
 }
 
 #[test]
+fn what_the_design_does_not_promise_is_shown_as_the_documentation_has_it() {
+    let output = Place::empty().run(&["check", "--beyond"]);
+    assert_eq!(output.status.code(), Some(1));
+    let table = text(&output.stdout);
+    let page = std::fs::read_to_string(repository("docs/model.md")).unwrap();
+    let (_, rest) = page.split_once("```text\nin ").unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    let lines: Vec<&str> = shown.lines().skip(1).collect();
+    assert_eq!(lines.len(), 16);
+    for line in lines {
+        assert!(table.contains(line), "{line:?} is not in:\n{table}");
+    }
+    assert!(table.contains("database: fails over and loses its last commit"), "{table}");
+}
+
+#[test]
 fn a_fault_that_never_strikes_is_not_passed_over() {
     let place = Place::empty();
     let shown = std::fs::read_to_string(repository("scenarios/stories/completion-reply-lost.toml")).unwrap();
