@@ -55,6 +55,10 @@ impl NewTask {
         if self.kind.is_empty() {
             return refuse("kind", "must not be empty".into());
         }
+        // As from a variable that is not set: it would make one task of all.
+        if self.unique_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
+            return refuse("unique_key", "must not be empty; leave it out for a task that may be put in again".into());
+        }
         if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.payload) {
             return refuse("payload", format!("is not JSON: {error}"));
         }

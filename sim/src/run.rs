@@ -146,13 +146,12 @@ pub fn run_story(story: &Story, seed: u64) -> Result<Run, RunError> {
 pub fn run_many(story: &Story, seeds: Range<u64>, jobs: usize, each: &(dyn Fn(u64, Result<Run, RunError>) + Sync)) {
     let next = AtomicU64::new(seeds.start);
     std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
+        let most = usize::try_from(seeds.end.saturating_sub(seeds.start)).unwrap_or(usize::MAX);
+        for _ in 0..jobs.min(most).max(1) {
             scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        return;
-                    }
+                // Never beyond the end: the last seed there is has no next one.
+                let take = |seed| (seed < seeds.end).then(|| seed + 1);
+                while let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
                     each(seed, run_story(story, seed));
                 }
             });

@@ -7,7 +7,7 @@ use leaseproof_scenarios::{Story, Verdict, ablations, stories};
 use leaseproof_sim::run::{Collected, Run, run_many};
 
 /// Seeds of a story.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 50;
 
 fn runs(story: &Story, seeds: u64) -> Vec<(u64, Run)> {
     let collected = Collected::default();

@@ -112,7 +112,7 @@ pub fn run(args: &MatrixArgs) -> Result<(), Failure> {
             names.join(", ")
         )));
     }
-    let progress = ProgressBar::new(chosen.len() as u64 * args.seeds);
+    let progress = ProgressBar::new((chosen.len() as u64).saturating_mul(args.seeds));
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {msg}") {
         progress.set_style(style);
     }

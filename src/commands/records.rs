@@ -202,7 +202,7 @@ pub fn show(shown: &queue::Shown) -> String {
                     .map(|gap| format!("largest heartbeat gap {} s", seconds(gap))),
             );
             vec![
-                format!("+{} s", seconds(event.at_ms - begin)),
+                format!("+{} s", seconds(event.at_ms.saturating_sub(begin))),
                 event.epoch.to_string(),
                 event.verb.clone(),
                 if moved { format!("{from} → {}", event.to_status) } else { event.to_status.name().to_owned() },

@@ -89,6 +89,9 @@ fn a_unique_key_makes_it_safe_to_enqueue_again() {
     let args = ["queue", "enqueue", "--payload", r#"{"command":"true"}"#, "--unique-key", "order 7"];
     assert_eq!(place.json(&args), json!({"id": 1, "new": true}));
     assert_eq!(place.json(&args), json!({"id": 1, "new": false}));
+    // As from a variable that is not set: it would make one task of all.
+    let empty = ["queue", "enqueue", "--payload", r#"{"command":"true"}"#, "--unique-key", ""];
+    assert_eq!(place.run(&empty).status.code(), Some(2));
 }
 
 #[test]

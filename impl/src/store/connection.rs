@@ -159,13 +159,14 @@ fn judge(verb: &'static str, error: sqlx::Error) -> Error {
         "1" if error.to_string().contains("no such table") || error.to_string().contains("no such column") => {
             Error::NotMigrated { why: error.to_string() }
         }
-        // PostgreSQL: serialisation failure, deadlock, lock not available, cancelled by statement_timeout. SQLite: BUSY,
-        // LOCKED. Each rolls the statement back.
-        "40001" | "40P01" | "55P03" | "57014" | "5" | "6" | "261" | "517" => {
+        // PostgreSQL: serialisation failure, deadlock, lock not available, cancelled by statement_timeout, read-only for now
+        // (a standby, a failover). SQLite: BUSY, LOCKED. Each rolls the statement back.
+        "40001" | "40P01" | "55P03" | "57014" | "25006" | "5" | "6" | "261" | "517" => {
             Error::Unavailable { verb, cause: error.into() }
         }
-        // PostgreSQL: connection exceptions, operator intervention, system and internal errors may come after the commit.
-        code if ["08", "57P", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
+        // PostgreSQL: connection exceptions, want of disk or memory, operator intervention, system and internal errors may
+        // come after the commit.
+        code if ["08", "53", "57P", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
             Error::Unknown { verb, cause: error.into() }
         }
         // SQLite: I/O errors and a full disk are reported from within a commit too.

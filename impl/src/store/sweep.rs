@@ -122,8 +122,8 @@ fn read(row: &Row) -> Result<LostTask, Error> {
         (false, Some(_)) => Signal::OwnerSuperseded,
         (false, None) => Signal::Beating,
     };
-    let lost = row.opt_int("lease_until_ms")?.map_or(0, |until| now - until);
-    let running = now - row.opt_int("claimed_at_ms")?.unwrap_or(now);
+    let lost = row.opt_int("lease_until_ms")?.map_or(0, |until| now.saturating_sub(until));
+    let running = now.saturating_sub(row.opt_int("claimed_at_ms")?.unwrap_or(now));
     Ok(LostTask {
         id: row.int("id")?,
         epoch: task::epoch(row, "epoch")?,

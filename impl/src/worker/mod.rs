@@ -155,6 +155,10 @@ impl WorkerBuilder {
         if self.boot_id.as_deref().is_some_and(|id| id.trim().is_empty()) {
             return refuse("boot_id", "must not be empty; leave it out to get a random one");
         }
+        // As from a variable that is not set: workers of nothing in common would take each other's tasks.
+        if self.slot_name.as_deref().is_some_and(|name| name.trim().is_empty()) {
+            return refuse("slot_name", "must not be empty; leave it out for a worker without a slot");
+        }
         let boot_id = match self.boot_id {
             Some(id) => id,
             None => random_id()?,

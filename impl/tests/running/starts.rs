@@ -57,6 +57,7 @@ pub async fn settings_that_can_not_work_are_refused_before_anything_starts(db: &
         ("slots", builder.clone().slots(MOST_SLOTS + 1)),
         ("poll", builder.clone().poll(Duration::ZERO)),
         ("boot_id", builder.clone().boot_id(" ")),
+        ("slot_name", builder.clone().slot_name("")),
     ];
     for (field, builder) in refused {
         match builder.build().map(|_| ()).unwrap_err() {
