@@ -8,19 +8,10 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 
-use super::Db;
+use super::{Db, Kind};
 
 /// Set to 1, a missing server is a failure: for CI, where a suite that skips half of itself would pass unseen.
 const REQUIRE_SERVERS: &str = "LEASEPROOF_REQUIRE_SERVERS";
-
-/// Which database.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    Sqlite,
-    Postgres,
-    /// MariaDB, or MySQL.
-    MariaDb,
-}
 
 impl Kind {
     /// The variable that names the server, and the server's name; none for SQLite.

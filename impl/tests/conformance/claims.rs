@@ -6,9 +6,8 @@ use std::sync::Arc;
 use leaseproof_queue::rules::{Backoff, OnExhausted, Policy, Status};
 use leaseproof_queue::{Error, LONGEST_MS, NewTask};
 use tokio::sync::Barrier;
-use tokio::task::JoinSet;
 
-use crate::common::{Db, HOUR_MS, by, claim_one, enqueue, row};
+use crate::common::{Db, HOUR_MS, JoinSet, by, claim_one, enqueue, row};
 
 /// PostgreSQL reads its clock for each column, so two of one row may differ a little.
 fn about(at_ms: i64, expected_ms: i64) -> bool {
@@ -114,11 +113,12 @@ pub async fn a_claim_hands_out_what_was_put_in(db: &Db) {
 
 pub async fn the_longest_due_is_claimed_first(db: &Db) {
     let store = db.store().await;
+    let now = db.number(&format!("SELECT {}", db.clock())).await;
     let mut ids = Vec::new();
     // Due 1 to 4 hours ago, not in the order of the ids; the last two at the same time, where the older id comes first.
     for hours in [2, 4, 1, 3, 3] {
         let id = enqueue(&store).await;
-        db.execute(&format!("UPDATE tasks SET due_at_ms = {} WHERE id = {id}", 10 * HOUR_MS - hours * HOUR_MS)).await;
+        db.execute(&format!("UPDATE tasks SET due_at_ms = {now} - {} WHERE id = {id}", hours * HOUR_MS)).await;
         ids.push(id);
     }
     let mut claimed = Vec::new();

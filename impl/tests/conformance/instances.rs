@@ -6,9 +6,8 @@ use leaseproof_queue::Error;
 use leaseproof_queue::rules::{Judgement, Signal, Status};
 use leaseproof_queue::store::Registration;
 use tokio::sync::Barrier;
-use tokio::task::JoinSet;
 
-use crate::common::{Db, by, claim_one, enqueue};
+use crate::common::{Db, JoinSet, by, claim_one, enqueue};
 
 fn start(boot_id: &str, slot: Option<&str>, nonce: &str) -> Registration {
     Registration {

@@ -11,7 +11,7 @@ use leaseproof_queue::rules::{
 };
 use leaseproof_queue::store::Learnt;
 
-use crate::common::{Db, Kind, Snapshot, by};
+use crate::common::{Db, JoinSet, Kind, Snapshot, by};
 
 /// The epoch of every row.
 const EPOCH: Epoch = 7;
@@ -147,7 +147,7 @@ async fn observe(db: &Db, store: &Store, verbs: &[Verb]) -> Vec<Observed> {
         .copied()
         .filter(|situation| !matches!(situation.write.verb, Verb::Claim | Verb::Heartbeat))
         .collect();
-    let mut running = tokio::task::JoinSet::new();
+    let mut running = JoinSet::new();
     for lane in single.chunks(single.len().div_ceil(lanes).max(1)) {
         let (store, lane) = (store.clone(), lane.to_vec());
         running.spawn(async move {
@@ -329,10 +329,7 @@ pub async fn the_sweep_reads_exactly_what_a_sweeper_may_write(db: &Db) {
 /// and compare each answer with what the rules say of the row as the store itself reads it.
 pub async fn every_statement_agrees_on_the_very_instant(db: &Db) {
     const NOW: i64 = 1_000_000;
-    db.execute(&format!(
-        "CREATE OR REPLACE FUNCTION leaseproof_now_ms() RETURNS BIGINT LANGUAGE sql STABLE AS 'SELECT CAST({NOW} AS BIGINT)'"
-    ))
-    .await;
+    db.stop_clock(NOW).await;
     let store = db.store().await;
     let mut compared = 0;
     for (verb, status) in [

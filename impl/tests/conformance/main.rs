@@ -2,6 +2,9 @@
 //! `sqlite::case_name`, `postgres::case_name` and `mariadb::case_name`. The servers are those that
 //! `LEASEPROOF_POSTGRES_URL` and `LEASEPROOF_MARIADB_URL` name; see `common`.
 //!
+//! Most modules are compiled into `sim/tests/conformance` too, and run there on the simulated database node: a new case is
+//! listed there as well, and the compiler complains of one that is not.
+//!
 //! The heart is [`judged`]: each statement of the store against [`leaseproof_queue::rules::judge`], in every situation
 //! of a row.
 

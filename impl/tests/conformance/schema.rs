@@ -5,9 +5,8 @@ use std::sync::Arc;
 use leaseproof_queue::rules::{Guards, Status};
 use leaseproof_queue::{ABLATION, Error, NewTask, SCHEMA_VERSION};
 use tokio::sync::Barrier;
-use tokio::task::JoinSet;
 
-use crate::common::{Db, Kind, enqueue, row};
+use crate::common::{Db, JoinSet, Kind, enqueue, row};
 
 pub async fn migrating_again_is_harmless(db: &Db) {
     let queue = db.queue().await;

@@ -6,7 +6,7 @@ use leaseproof_queue::rules::{EffectRule, Entry, Judgement, Policy, Reason, Refu
 use leaseproof_queue::store::Learnt;
 use tokio::sync::Barrier;
 
-use crate::common::{Db, HOUR_MS, LIVE_OWNER, by, claim_one, enqueue, row};
+use crate::common::{Db, HOUR_MS, JoinSet, LIVE_OWNER, by, claim_one, enqueue, row};
 
 fn lost() -> Row {
     Row { lease_live: false, ..row(Status::Running, 1) }
@@ -64,7 +64,7 @@ pub async fn two_sweepers_at_once_requeue_a_task_once(db: &Db) {
     for round in 0..10 {
         let id = db.put(lost()).await;
         let start = Arc::new(Barrier::new(3));
-        let mut sweepers = tokio::task::JoinSet::new();
+        let mut sweepers = JoinSet::new();
         for _ in 0..3 {
             let (store, start) = (store.clone(), start.clone());
             sweepers.spawn(async move {
