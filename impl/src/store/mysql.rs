@@ -168,17 +168,31 @@ pub(super) fn judge(verb: &'static str, number: u16, error: sqlx::Error) -> Erro
     match number {
         // No such table, no such column.
         1146 | 1054 => Error::NotMigrated { why: error.to_string() },
-        // Lock not had in time, deadlock, NOWAIT, row changed since it was read; statement killed, statement out of time on MariaDB, on MySQL; tables
-        // changed under a prepared statement, too many of them. Each rolls the statement back.
-        1205 | 1213 | 3572 | 1020 | 1317 | 1969 | 3024 | 1615 | 1461 => {
+        // Lock not had in time, deadlock, NOWAIT, row changed since it was read; statement killed, statement out of time on
+        // MariaDB, on MySQL; tables changed under a prepared statement, too many of them; read-only for now (a replica, a
+        // failover), in three forms, or a cluster's node that is not ready. Each rolls the statement back.
+        1205 | 1213 | 3572 | 1020 | 1317 | 1969 | 3024 | 1615 | 1461 | 1290 | 1792 | 1836 | 1047 => {
             Error::Unavailable { verb, cause: error.into() }
         }
-        // Error during commit, unknown error, error of the storage engine or of a file; server shuts down, connection
-        // killed, aborted, or not read from in time; a statement that is prepared no more. What came before is not said,
-        // or the connection must not be used again.
-        1180 | 1105 | 1030 | 1026 | 1053 | 1927 | 1152 | 1184 | 1158..=1161 | 1243 | 4031 => {
-            Error::Unknown { verb, cause: error.into() }
-        }
+        // Error during commit, unknown error, error of the storage engine or of a file, want of disk or memory; server shuts
+        // down, connection killed, aborted, or not read from in time; a statement that is prepared no more. What came before
+        // is not said, or the connection must not be used again.
+        1180
+        | 1105
+        | 1030
+        | 1026
+        | 1021
+        | 1114
+        | 1037
+        | 1038
+        | 1041
+        | 1053
+        | 1927
+        | 1152
+        | 1184
+        | 1158..=1161
+        | 1243
+        | 4031 => Error::Unknown { verb, cause: error.into() },
         _ => Error::Rejected { verb, cause: error.into() },
     }
 }
@@ -197,6 +211,23 @@ mod tests {
         assert_eq!(too_old("10.5.23-MariaDB-0+deb11u1").as_deref(), Some("MariaDB 10.6.0"));
         for old in ["8.0.16", "5.7.44-log", "", "what"] {
             assert_eq!(too_old(old).as_deref(), Some("MySQL 8.0.17"), "{old}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_rolled_back_is_known_not_to_have_happened() {
+        let judged = |number| judge("complete", number, sqlx::Error::PoolClosed);
+        // Deadlock, lock wait, time-out, KILL QUERY, read_only.
+        for known in [1213, 1205, 1969, 1317, 1290] {
+            assert!(matches!(judged(known), Error::Unavailable { .. }), "{known}");
+        }
+        // Commit, shutdown, KILL CONNECTION, disk full.
+        for unknown in [1180, 1053, 1927, 1021] {
+            assert!(judged(unknown).is_unknown(), "{unknown}");
+        }
+        // Syntax, no such right, too long.
+        for refused in [1064, 1142, 1406] {
+            assert!(matches!(judged(refused), Error::Rejected { .. }), "{refused}");
         }
     }
 
