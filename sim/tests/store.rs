@@ -42,7 +42,7 @@ async fn life() {
     assert_eq!(claimed.iter().map(|task| (task.id, task.epoch)).collect::<Vec<_>>(), [(1, 1), (2, 1), (3, 1)]);
     assert_eq!(claimed[0].policy, Ok(policy));
     let beats = [(1, 1), (2, 1), (3, 7)];
-    assert_eq!(store.heartbeat(&beats, Duration::from_secs(5)).await.unwrap(), [1, 2]);
+    assert_eq!(store.heartbeat(&beats, Duration::from_secs(5)).await.unwrap(), [(1, 1), (2, 1)]);
 
     let rule = EffectRule::default();
     let running = Judgement::Applied { status: Status::Running, epoch: 1 };

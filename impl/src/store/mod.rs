@@ -195,12 +195,13 @@ impl Store {
         claimed(&rows)
     }
 
-    /// Renews leases, each fenced by its own epoch; returns the ids of those renewed. A lease that has ended is not
-    /// renewed. One statement for up to 500 leases.
+    /// Renews leases, each fenced by its own epoch; returns those renewed, in order of id and epoch. The id alone would not
+    /// do: a worker may hold a claim of a task and still be running an earlier one. A lease that has ended is not renewed.
+    /// One statement for up to 500 leases.
     ///
     /// # Errors
     /// The database's. After [`Error::Unknown`] some may have been renewed.
-    pub async fn heartbeat(&self, leases: &[(i64, Epoch)], deadline: Duration) -> Result<Vec<i64>, Error> {
+    pub async fn heartbeat(&self, leases: &[(i64, Epoch)], deadline: Duration) -> Result<Vec<(i64, Epoch)>, Error> {
         let mut renewed = Vec::with_capacity(leases.len());
         for batch in leases.chunks(HEARTBEAT_BATCH) {
             let mut params =
@@ -208,7 +209,7 @@ impl Store {
             params.extend(self.token(Verb::Heartbeat)?);
             let statement = self.texts.heartbeat(batch.len());
             for row in self.connections.run(Verb::Heartbeat.name(), &statement, params, deadline).await? {
-                renewed.push(row.int("id")?);
+                renewed.push((row.int("id")?, task::epoch(&row, "epoch")?));
             }
         }
         renewed.sort_unstable();

@@ -25,7 +25,7 @@ async fn beat(store: Store, leases: Arc<Leases>) {
             let answer = tokio::select! {
                 biased;
                 answer = store.heartbeat(batch, store.deadline()) => answer,
-                () = leases.watch_fences() => break,
+                never = leases.watch_fences() => match never {},
             };
             match answer {
                 Ok(renewed) => leases.answered(batch, &renewed, sent),

@@ -1,6 +1,7 @@
 //! The leases that this process holds, as far as its own monotonic clock can tell.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -94,7 +95,7 @@ impl Leases {
     }
 
     /// Waits for ever, and loses leases as their time to act ends.
-    pub(crate) async fn watch_fences(&self) {
+    pub(crate) async fn watch_fences(&self) -> Infallible {
         loop {
             let wake = {
                 let mut inner = self.inner();
@@ -108,12 +109,12 @@ impl Leases {
         }
     }
 
-    /// A heartbeat that was sent at `sent` for `beaten` has been answered with the ids it renewed.
-    pub(crate) fn answered(&self, beaten: &[Claim], renewed: &[i64], sent: Instant) {
+    /// A heartbeat that was sent at `sent` for `beaten` has been answered with those it renewed, in order.
+    pub(crate) fn answered(&self, beaten: &[Claim], renewed: &[Claim], sent: Instant) {
         let mut inner = self.inner();
         for claim in beaten {
             let Some(held) = inner.held.get_mut(claim) else { continue };
-            if renewed.binary_search(&claim.0).is_ok() {
+            if renewed.binary_search(claim).is_ok() {
                 held.accepted = held.accepted.max(sent);
             } else {
                 held.lost.send_replace(true);
@@ -162,5 +163,22 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.leases.inner().held.remove(&self.claim);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The zombie of an overrun and its successor, in one worker: the answer to the one is none to the other.
+    #[test]
+    fn of_two_claims_of_one_task_only_the_renewed_one_lives_on() {
+        let (leases, now) = (Arc::new(Leases::default()), Instant::now());
+        let hold = |epoch| leases.hold((7, epoch), &Policy::default(), now);
+        let (zombie, successor) = (hold(1), hold(4));
+        assert!(zombie.may_act() && successor.may_act());
+        leases.answered(&[(7, 1), (7, 4)], &[(7, 4)], now);
+        assert!(!zombie.may_act(), "lost");
+        assert!(successor.may_act(), "renewed");
     }
 }

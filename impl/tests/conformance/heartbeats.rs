@@ -41,9 +41,9 @@ pub async fn a_mixed_batch_renews_exactly_the_live_leases_of_the_caller(db: &Db)
         (mine, 5),
     ];
     let renewed = store.heartbeat(&leases, store.deadline()).await.unwrap();
-    assert_eq!(renewed, [mine, also_mine]);
+    assert_eq!(renewed, [(mine, 5), (also_mine, 5)]);
     for (id, snapshot) in db.snapshot().await {
-        assert_eq!(snapshot != before[&id], renewed.contains(&id), "task {id}");
+        assert_eq!(snapshot != before[&id], renewed.contains(&(id, 5)), "task {id}");
     }
     // From now on, for the length of the lease: the row had an hour left, the policy says 30 s.
     let now = db.number(&format!("SELECT {}", db.clock())).await;
@@ -68,14 +68,15 @@ pub async fn twelve_hundred_leases_are_renewed_across_batches(db: &Db) {
     // In no useful order: the answer is sorted all the same.
     let leases: Vec<(i64, Epoch)> = ids.iter().rev().map(|&id| (id, 2)).collect();
     let renewed = store.heartbeat(&leases, store.deadline()).await.unwrap();
-    let expected: Vec<i64> = (0..LEASES).filter(|n| !ended.contains(n) && !newer.contains(n)).map(|n| ids[n]).collect();
+    let live = (0..LEASES).filter(|n| !ended.contains(n) && !newer.contains(n));
+    let expected: Vec<(i64, Epoch)> = live.map(|n| (ids[n], 2)).collect();
     assert_eq!(renewed.len(), LEASES - 8);
     assert_eq!(renewed, expected);
     let now = db.number(&format!("SELECT {}", db.clock())).await;
     let id = db.as_text("id");
     let sql = format!("SELECT {id} FROM tasks WHERE lease_until_ms BETWEEN {now} AND {now} + 30000");
     let moved: BTreeSet<i64> = db.rows(&sql).await.iter().map(|row| row[0].parse().unwrap()).collect();
-    assert_eq!(moved, expected.into_iter().collect());
+    assert_eq!(moved, expected.into_iter().map(|(id, _)| id).collect());
 }
 
 /// Once a lease has ended, the sweeper's reading of it stays true until somebody changes the epoch.
@@ -83,7 +84,7 @@ pub async fn a_lease_that_has_ended_is_not_renewed(db: &Db) {
     let store = db.store().await;
     let id = enqueue(&store).await;
     let task = claim_one(&store, "worker").await;
-    assert_eq!(store.heartbeat(&[(id, task.epoch)], store.deadline()).await.unwrap(), [id]);
+    assert_eq!(store.heartbeat(&[(id, task.epoch)], store.deadline()).await.unwrap(), [(id, task.epoch)]);
     db.end_lease(id).await;
     let ended = lease_until(db, id).await;
     assert!(store.heartbeat(&[(id, task.epoch)], store.deadline()).await.unwrap().is_empty());
@@ -95,7 +96,7 @@ pub async fn a_lease_named_twice_is_renewed_once(db: &Db) {
     let store = db.store().await;
     let id = db.put(row(Status::Running, 5)).await;
     let leases = [(id, 4), (id, 5), (id, 5), (id, 6)];
-    assert_eq!(store.heartbeat(&leases, store.deadline()).await.unwrap(), [id]);
+    assert_eq!(store.heartbeat(&leases, store.deadline()).await.unwrap(), [(id, 5)]);
 }
 
 /// What a person reads of the heartbeats is the largest gap (M5): in the entry that ends the run, and in no entry
@@ -106,7 +107,7 @@ pub async fn the_largest_gap_between_beats_is_kept_and_recorded(db: &Db) {
     let epoch = claim_one(&store, "worker").await.epoch;
     for silent_ms in [2_000, 9_000, 1_000] {
         db.execute(&format!("UPDATE tasks SET heartbeat_at_ms = heartbeat_at_ms - {silent_ms} WHERE id = {id}")).await;
-        assert_eq!(store.heartbeat(&[(id, epoch)], store.deadline()).await.unwrap(), [id]);
+        assert_eq!(store.heartbeat(&[(id, epoch)], store.deadline()).await.unwrap(), [(id, epoch)]);
     }
     store.complete(by(id, epoch), "1").await.unwrap();
     let record = store.record(id).await.unwrap();

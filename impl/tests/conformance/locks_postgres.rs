@@ -45,7 +45,7 @@ pub async fn a_locked_row_holds_up_the_heartbeat_of_its_whole_batch(db: &Db) {
     assert!(error.is_unknown(), "{error:?}");
     assert_eq!(db.snapshot().await, before, "neither is renewed");
     other.execute("ROLLBACK").await;
-    assert_eq!(store.heartbeat(&leases, store.deadline()).await.unwrap(), ids);
+    assert_eq!(store.heartbeat(&leases, store.deadline()).await.unwrap(), leases);
 }
 
 /// Why a deadline that passed is no failure: the statement waits on, and is applied after its caller has given up.

@@ -67,7 +67,7 @@ pub async fn a_heartbeat_writes_no_entry(db: &Db) {
     let epoch = claim_one(&store, "worker").await.epoch;
     let before = store.record(id).await.unwrap();
     for _ in 0..20 {
-        assert_eq!(store.heartbeat(&[(id, epoch)], store.deadline()).await.unwrap(), [id]);
+        assert_eq!(store.heartbeat(&[(id, epoch)], store.deadline()).await.unwrap(), [(id, epoch)]);
     }
     assert_eq!(store.record(id).await.unwrap(), before);
     assert_eq!(store.task(id).await.unwrap().record_no, 1);

@@ -34,7 +34,7 @@ pub async fn a_worker_needs_no_more_than_the_rights_that_are_named(db: &Db) {
     claim_one(store, "worker").await;
     let rule = EffectRule::default();
     store.intent(by(id, 1), "charge", rule).await.unwrap();
-    assert_eq!(store.heartbeat(&[(id, 1)], store.deadline()).await.unwrap(), [id]);
+    assert_eq!(store.heartbeat(&[(id, 1)], store.deadline()).await.unwrap(), [(id, 1)]);
     db.end_lease(id).await;
     let seen = store.lost_tasks(0, 10).await.unwrap().pop().unwrap();
     store.escalate(by(id, 1), seen.record_no, Reason::OutcomeUnknown).await.unwrap();

@@ -146,7 +146,7 @@ pub(super) fn heartbeat(dialect: Dialect, guards: Guards, leases: usize) -> Stat
     };
     let change = format!("{tag} UPDATE tasks SET {beat}, token = {token} WHERE {live} AND {given}");
     let read = format!(
-        "{}{} */ SELECT id FROM tasks WHERE id IN ({those}) AND token = {token}",
+        "{}{} */ SELECT id, epoch FROM tasks WHERE id IN ({those}) AND token = {token}",
         tags::PREFIX,
         tags::READ_BACK
     );
