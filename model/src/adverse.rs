@@ -13,7 +13,6 @@ impl World {
 
     /// A second sweeper, with a memory of its own.
     pub fn two_sweepers(mut self) -> World {
-        self.sweepers = 2;
         self.setup.shape.extras.second_sweeper = true;
         self.name += ", two sweepers";
         self
@@ -37,7 +36,6 @@ impl World {
 
     /// A write to the database may be delivered twice.
     pub fn writes_twice(mut self) -> World {
-        self.faults.copies = true;
         self.setup.shape.extras.copies = true;
         self.name += ", writes delivered twice";
         self

@@ -11,7 +11,7 @@ use crate::bits::Coder;
 use crate::boots;
 use crate::database::{Request, apply};
 use crate::free::{Action, Fate, LeaseModel};
-use crate::person::{self, Act};
+use crate::person::Act;
 use crate::state::{EPOCH_BITS, State};
 
 /// Whose write is copied.
@@ -83,7 +83,7 @@ impl LeaseModel {
     pub(crate) fn copy_steps(&self, state: &State, from: usize, out: &mut Vec<Action>) {
         if state.extra.copy.is_some() {
             out.push(Action::CopyArrives);
-        } else if self.world.faults.copies && !state.calm {
+        } else if self.world.setup.shape.extras.copies && !state.calm {
             let sources: Vec<Source> = out[from..].iter().filter_map(Source::of).collect();
             let copied = sources.into_iter().filter(|of| self.written(state, *of).is_some());
             out.extend(copied.map(|of| Action::Copy { of }));
@@ -96,10 +96,7 @@ impl LeaseModel {
         match of {
             Source::Run(run) => self.request_of(state, &Action::Exchange { run, fate }),
             Source::Sweeper { by, task } => self.request_of(state, &Action::SweeperWrites { by, task, fate }),
-            Source::Person { by, act } => {
-                let desk = state.desks[usize::from(by)];
-                Some(person::request(&self.world.setup, state, desk.task.into(), desk.epoch, act, desk.truth))
-            }
+            Source::Person { by, act } => self.request_of(state, &Action::Decide { by, act }),
         }
     }
 

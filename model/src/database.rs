@@ -1,10 +1,10 @@
 //! The database: applies writes as [`judge`] says, and keeps journal, budgets and ghosts.
 
-use leaseproof_rules::{Actor, Counts, Decision, Entry, Judgement, Property, Reason, Status, Verb, Write, judge};
+use leaseproof_rules::{Actor, Counts, Decision, Entry, Judgement, Reason, Status, Verb, Write, judge};
 
 use crate::fail_over;
 use crate::properties;
-use crate::state::{Run, State, Task};
+use crate::state::{State, Task};
 use crate::world::{Flaw, Setup};
 
 /// A write on its way to the database.
@@ -131,10 +131,8 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
     if after.status == Status::Success && setup.flaw != Some(Flaw::EntryAfterSuccess) {
         write_entry(setup, state, index);
     }
-    // Of an epoch that is given a second time there would be two owners.
-    let again = |run: &Run| run.phase.is_executing() && usize::from(run.task) == index && run.epoch == after.epoch;
-    if verb == Verb::Claim && state.runs[..setup.shape.runs].iter().any(again) {
-        state.bad |= properties::bit(Property::OneCurrentOwner);
+    if verb == Verb::Claim {
+        state.bad |= properties::broken_by_claim(setup, state, index);
     }
     state.bad |= properties::broken_by_write(setup, index, &before, write, judgement, &after);
     judgement

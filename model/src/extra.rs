@@ -27,6 +27,11 @@ impl Extras {
     pub const NONE: Extras =
         Extras { boots: false, second_sweeper: false, releases: false, copies: false, past: false };
 
+    /// How many sweepers there are, each with a memory of its own.
+    pub const fn sweepers(self) -> u8 {
+        1 + self.second_sweeper as u8
+    }
+
     /// One bit where there are none.
     #[inline]
     pub(crate) fn code(&mut self, c: &mut impl Coder) {

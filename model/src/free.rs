@@ -137,7 +137,7 @@ impl LeaseModel {
         }
         for task in 0..self.world.setup.shape.tasks {
             self.task_steps(state, task, out);
-            for by in 0..self.world.sweepers {
+            for by in 0..self.world.setup.shape.extras.sweepers() {
                 self.sweeper_steps(state, by, task, out);
             }
         }

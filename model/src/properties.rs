@@ -71,6 +71,14 @@ pub(crate) fn broken_by_write(
     ])
 }
 
+/// What a committed claim breaks besides: of an epoch that is given a second time there would be two owners.
+pub(crate) fn broken_by_claim(setup: &Setup, state: &State, index: usize) -> u16 {
+    let epoch = state.tasks[index].epoch;
+    let mut runs = state.runs[..setup.shape.runs].iter();
+    let given = runs.any(|run| run.phase.is_executing() && usize::from(run.task) == index && run.epoch == epoch);
+    mask(&[(Property::OneCurrentOwner, given)])
+}
+
 fn is_missed(setup: &Setup, index: usize, task: &Task) -> bool {
     let missing = || task.is_done(0..setup.shape.parts) != Some(true);
     setup.effects[index].is_some_and(|rule| rule.on_unknown != OnUnknown::Skip && missing())

@@ -31,8 +31,8 @@ impl LeaseModel {
                 }
             }
             Action::Decide { by, act } => {
-                let (desk, (verb, to)) = (state.desks[usize::from(by)], act.write());
-                Some(Request::plain(desk.task.into(), verb, to, desk.epoch))
+                let desk = state.desks[usize::from(by)];
+                Some(person::request(setup, state, desk.task.into(), desk.epoch, act, desk.truth))
             }
             _ => None,
         }

@@ -102,8 +102,6 @@ pub struct Faults {
     pub clock_back: bool,
     /// All executors die in the same moment.
     pub deploy: bool,
-    /// A write to the database is delivered twice, the second time at any time later.
-    pub copies: bool,
     /// A call is delivered to the third party twice.
     pub calls_twice: bool,
     /// Faults are unbounded in number but come to an end some day. Needed for liveness: a system that loses every
@@ -112,7 +110,7 @@ pub struct Faults {
 }
 
 impl Default for Faults {
-    /// What every world has: all but a clock set back, a deploy and what is delivered twice.
+    /// What every world has: all but a clock set back, a deploy and a call that is delivered twice.
     fn default() -> Faults {
         Faults {
             crash: true,
@@ -122,7 +120,6 @@ impl Default for Faults {
             wrong_clocks: true,
             clock_back: false,
             deploy: false,
-            copies: false,
             calls_twice: false,
             calm_some_day: true,
         }
@@ -145,8 +142,6 @@ pub struct World {
     pub reruns: Option<u8>,
     /// How many persons are at the desk then, 1 or 2. They do not speak with each other.
     pub persons: u8,
-    /// How many sweepers there are, 1 or 2, each with a memory of its own.
-    pub sweepers: u8,
     /// How often executors put tasks back unharmed at most, before they stop in good order.
     pub releases: u8,
     /// The database may lose its last commit, once, and this is then done about it. `None`: it keeps what it commits.
@@ -235,7 +230,6 @@ impl World {
             faults: Faults::default(),
             reruns: None,
             persons: 1,
-            sweepers: 1,
             releases: 0,
             fail_over: None,
             hasty_person: false,
@@ -258,11 +252,8 @@ impl World {
         ] {
             words.extend(has.then_some(word));
         }
-        words.push(match on_unknown {
-            OnUnknown::Escalate => "else escalate",
-            OnUnknown::Repeat => "else repeat",
-            OnUnknown::Skip => "else skip",
-        });
+        let otherwise = format!("else {}", on_unknown.name());
+        words.push(&otherwise);
         self.name += &format!(", a call ({})", words.join(", "));
         self
     }

@@ -17,8 +17,7 @@ pub fn declarations() -> Vec<Declaration> {
             execution_token: bits & 4 != 0,
             ..Instruments::NONE
         };
-        let policies = [OnUnknown::Escalate, OnUnknown::Repeat, OnUnknown::Skip];
-        all.extend(policies.map(|on_unknown| Some((instruments, on_unknown))));
+        all.extend(OnUnknown::ALL.map(|on_unknown| Some((instruments, on_unknown))));
     }
     all
 }
@@ -47,10 +46,5 @@ pub fn declaration_text(declaration: Declaration) -> String {
     ];
     let words: Vec<&str> = has.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect();
     let words = if words.is_empty() { "nothing".to_owned() } else { words.join(" + ") };
-    let otherwise = match on_unknown {
-        OnUnknown::Escalate => "else escalate",
-        OnUnknown::Repeat => "else repeat",
-        OnUnknown::Skip => "else skip",
-    };
-    format!("{words}, {otherwise}")
+    format!("{words}, else {}", on_unknown.name())
 }
