@@ -1,13 +1,15 @@
 //! What a handler is given: its task, and the one way to the outside.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use leaseproof_rules::{EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, effect_step, idempotency_key};
+use leaseproof_rules::{
+    CallOutcome, EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, effect_step, entry_after, idempotency_key,
+};
 use serde::de::DeserializeOwned;
 
+use crate::effects::{Effects, NotBegun};
 use crate::store::{Fenced, Learnt};
 use crate::task::{Claimed, supported};
 use crate::worker::Lease;
@@ -56,7 +58,8 @@ pub struct Call {
 /// Why an outside call brought no result.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
-    /// It surely has not happened and will not: refused, or never sent.
+    /// This call surely has not happened and will not: refused, or never sent. It is no word on an earlier call of which
+    /// nothing was heard: after one the effect stays unknown.
     #[error("{0}")]
     NotDone(String),
     /// It may have happened, or may still: no answer. When in doubt, this one.
@@ -82,18 +85,13 @@ pub struct Ctx {
 /// How long to wait before a statement with an unknown outcome is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// By key: what the journal says of each effect, how it is declared, and what its call brought.
-pub(crate) type Journal = BTreeMap<String, (Entry, EffectRule, Option<String>)>;
-
 /// What handler, effects and report share of one run.
 pub(crate) struct Run {
     pub(crate) store: Store,
     pub(crate) task: Claimed,
     pub(crate) owner: String,
     pub(crate) lease: Lease,
-    pub(crate) journal: Mutex<Journal>,
-    /// The effects that this run has been about to call, and of which nothing is known since.
-    pub(crate) open: Mutex<BTreeSet<String>>,
+    pub(crate) effects: Effects,
 }
 
 impl Run {
@@ -102,29 +100,13 @@ impl Run {
         Fenced { id: self.task.id, epoch: self.task.epoch, actor: &self.owner, note }
     }
 
-    /// The effects of which only the intent is known.
-    pub(crate) fn unknown(&self) -> BTreeMap<String, EffectRule> {
-        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = journal.iter().filter(|(_, (entry, ..))| *entry == Entry::Intent);
-        open.map(|(key, (_, rule, _))| (key.clone(), *rule)).collect()
-    }
-
-    /// An effect that this run has been about to call and whose outcome it does not know.
-    pub(crate) fn open(&self) -> Option<String> {
-        self.opened().first().cloned()
-    }
-
-    fn opened(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, key: &str, entry: Entry, rule: EffectRule, outcome: Option<String>) {
-        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.insert(key.to_owned(), (entry, rule, outcome));
+    /// Whether its handler may still act for the task: it has not ended, and its lease is live as far as it can know.
+    fn handler_may_act(&self) -> bool {
+        !self.effects.is_closed() && self.lease.may_act()
     }
 
     fn may_act(&self) -> Result<(), TaskError> {
-        if self.lease.may_act() { Ok(()) } else { Err(TaskError::LeaseLost) }
+        if self.handler_may_act() { Ok(()) } else { Err(TaskError::LeaseLost) }
     }
 
     /// Repeats a write to the journal until it is known to be there, or the lease is lost.
@@ -165,9 +147,11 @@ impl Ctx {
         serde_json::from_slice(&self.run.task.payload).map_err(|error| TaskError::BadInput(format!("payload: {error}")))
     }
 
-    /// Whether the handler may still act for the task. [`Ctx::effect`] asks by itself.
+    /// Whether the handler may still act for the task. [`Ctx::effect`] asks by itself. False for good once the lease is
+    /// lost or the handler has ended: a clone that outlives its handler, in a task that the handler has spawned, can do
+    /// nothing more for the task.
     pub fn may_act(&self) -> bool {
-        self.run.lease.may_act()
+        self.run.handler_may_act()
     }
 
     /// Makes an outside call, journalled: the intent first, then the call, then what it brought. What an earlier run left
@@ -177,8 +161,8 @@ impl Ctx {
     ///
     /// # Errors
     /// [`TaskError::LeaseLost`] and [`TaskError::OutcomeUnknown`] are to be passed on;
-    /// [`TaskError::BadInput`] for a declaration that this queue does not support;
-    /// [`TaskError::Retryable`] where the call surely was not done.
+    /// [`TaskError::BadInput`] for a declaration that this queue does not support, and while this run is calling the same
+    /// effect elsewhere; [`TaskError::Retryable`] where the effect surely has not happened.
     pub async fn effect<F, Fut>(&self, key: &str, rule: EffectRule, call: F) -> Result<Effect, TaskError>
     where
         F: FnOnce(Call) -> Fut,
@@ -188,8 +172,16 @@ impl Ctx {
             return Err(TaskError::BadInput(format!("effect {key:?}: {why}")));
         }
         let run = &*self.run;
-        let known = run.journal.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
-        match effect_step(known.as_ref().map(|(entry, ..)| *entry), rule) {
+        let (known, _calling) = match run.effects.begin(key) {
+            Ok(begun) => begun,
+            Err(NotBegun::Closed) => return Err(TaskError::LeaseLost),
+            Err(NotBegun::Busy) => {
+                let why = "this run is calling it already; one call of an effect at a time";
+                return Err(TaskError::BadInput(format!("effect {key:?}: {why}")));
+            }
+        };
+        let before = known.as_ref().map(|(entry, ..)| *entry);
+        match effect_step(before, rule) {
             EffectStep::Reuse => return Ok(Effect::Done(known.and_then(|(.., outcome)| outcome))),
             EffectStep::Skip => return Ok(Effect::Skipped),
             EffectStep::Stop => {
@@ -201,25 +193,32 @@ impl Ctx {
         run.may_act()?;
         if run.store.guards().has(Guard::IntentBeforeCall) {
             run.journalled(|| run.store.intent(run.fenced(None), key, rule)).await?;
-            run.note(key, Entry::Intent, rule, None);
-            run.opened().insert(key.to_owned());
+            run.effects.intended(key, rule);
             // The intent may have waited for a lock, past the end of the lease.
             run.may_act()?;
         }
         let (token, guards) = (run.task.epoch, run.store.guards());
         let made = call(Call { idempotency_key: idempotency_key(run.task.id, key, token, guards), token }).await;
-        let (state, outcome) = match &made {
-            Ok(outcome) => (Entry::Done, Some(outcome.clone())),
-            Err(CallError::NotDone(_)) => (Entry::NotDone, None),
-            Err(CallError::Unknown(why)) => {
-                return Err(TaskError::OutcomeUnknown { key: key.to_owned(), why: why.clone() });
-            }
+        let heard = match &made {
+            Ok(_) => CallOutcome::Done,
+            Err(CallError::NotDone(_)) => CallOutcome::NotDone,
+            Err(CallError::Unknown(_)) => CallOutcome::Unknown,
         };
-        // It is known here, journalled or not.
-        run.opened().remove(key);
+        let (state, outcome) = match (entry_after(before, heard), &made) {
+            (state, Ok(outcome)) => (state, Some(outcome.clone())),
+            (Entry::Intent, Err(error)) => {
+                let why = match heard {
+                    CallOutcome::Unknown => error.to_string(),
+                    _ => format!("nothing was heard of an earlier call, and of this one: {error}"),
+                };
+                return Err(TaskError::OutcomeUnknown { key: key.to_owned(), why });
+            }
+            (state, Err(_)) => (state, None),
+        };
+        run.effects.known(key);
         let learnt = Learnt { key, state, rule };
         run.journalled(|| run.store.outcome(run.fenced(None), learnt, outcome.as_deref())).await?;
-        run.note(key, state, rule, outcome);
+        run.effects.journalled(key, (state, rule, outcome));
         match made {
             Ok(outcome) => Ok(Effect::Done(Some(outcome))),
             Err(error) => Err(TaskError::Retryable(format!("{key}: {error}"))),

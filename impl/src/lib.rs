@@ -45,6 +45,7 @@
 
 mod ctx;
 mod desk;
+mod effects;
 mod error;
 mod queries;
 mod queue;

@@ -126,6 +126,31 @@ pub fn effect_step(entry: Option<Entry>, rule: EffectRule) -> EffectStep {
     }
 }
 
+/// What a call came to, as far as the run that made it can know.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CallOutcome {
+    /// It is done.
+    Done,
+    /// This call surely did not happen and will not: refused, or never sent. It says nothing of another call.
+    NotDone,
+    /// Nothing was heard of it.
+    Unknown,
+}
+
+/// What the journal says of an effect after a call. `before`: what it said before the intent of this call.
+///
+/// That *this* call did not happen does not undo an earlier one of which nothing was heard: a connection refused now is
+/// no answer to what was sent then. So "not done" settles an effect only if no earlier call of it is open.
+pub fn entry_after(before: Option<Entry>, outcome: CallOutcome) -> Entry {
+    match (outcome, before) {
+        (CallOutcome::Done, _) => Entry::Done,
+        (CallOutcome::NotDone, None | Some(Entry::NotDone)) => Entry::NotDone,
+        // A call that is made although the journal says "done" is nobody's; its refusal undoes nothing either.
+        (CallOutcome::NotDone, Some(Entry::Done)) => Entry::Done,
+        (CallOutcome::NotDone, Some(Entry::Intent)) | (CallOutcome::Unknown, _) => Entry::Intent,
+    }
+}
+
 /// Whether a task with this unknown effect may go on by itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Unknown {

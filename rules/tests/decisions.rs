@@ -1,9 +1,9 @@
 //! `decide`, `settle`, `effect_step` and the policy: what must hold whatever is observed.
 
 use leaseproof_rules::{
-    Answer, Backoff, Decision, EffectRule, EffectStep, Entry, Guard, Guards, Instruments, Observation, OnExhausted,
-    OnPartial, OnUnknown, Policy, Progress, Reason, Signal, Status, Unknown, UnknownEffect, decide, decide_under,
-    effect_step, idempotency_key, query_token, settle,
+    Answer, Backoff, CallOutcome, Decision, EffectRule, EffectStep, Entry, Guard, Guards, Instruments, Observation,
+    OnExhausted, OnPartial, OnUnknown, Policy, Progress, Reason, Signal, Status, Unknown, UnknownEffect, decide,
+    decide_under, effect_step, entry_after, idempotency_key, query_token, settle,
 };
 use proptest::prelude::*;
 
@@ -127,6 +127,20 @@ proptest! {
     fn the_backoff_never_falls_and_stays_below_its_bound(base_ms in 0u64..1 << 40, factor in 1u32..9, n in 1u32..200) {
         let backoff = Backoff { base_ms, factor, max_ms: 300_000 };
         prop_assert!(backoff.delay_ms(n) <= backoff.delay_ms(n + 1) && backoff.delay_ms(n + 1) <= 300_000);
+    }
+}
+
+/// A call that surely was not made says nothing of an earlier one.
+#[test]
+fn not_done_settles_an_effect_only_if_no_earlier_call_of_it_is_open() {
+    let after = |before, outcome| entry_after(before, outcome);
+    assert_eq!(after(None, CallOutcome::NotDone), Entry::NotDone);
+    assert_eq!(after(Some(Entry::NotDone), CallOutcome::NotDone), Entry::NotDone);
+    assert_eq!(after(Some(Entry::Intent), CallOutcome::NotDone), Entry::Intent);
+    assert_eq!(after(Some(Entry::Done), CallOutcome::NotDone), Entry::Done);
+    for before in [None, Some(Entry::Intent), Some(Entry::Done), Some(Entry::NotDone)] {
+        assert_eq!(after(before, CallOutcome::Done), Entry::Done);
+        assert_eq!(after(before, CallOutcome::Unknown), Entry::Intent);
     }
 }
 

@@ -1,8 +1,7 @@
 //! One run of one task: from the claim to the report.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use leaseproof_rules::{Decision, Judgement, Observation, Policy, Reason, Signal, Status, UnknownEffect, decide_under};
@@ -14,6 +13,7 @@ use super::lease::Lease;
 use super::{Handlers, Shared};
 use crate::Error;
 use crate::ctx::{Ctx, Run, TaskError};
+use crate::effects::Effects;
 use crate::queries::Question;
 use crate::store::Learnt;
 use crate::task::Claimed;
@@ -33,8 +33,7 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
         owner: shared.boot_id.clone(),
         task,
         lease,
-        journal: Mutex::new(BTreeMap::new()),
-        open: Mutex::new(BTreeSet::new()),
+        effects: Effects::default(),
     });
     let policy = match policy {
         Ok(policy) => policy,
@@ -70,6 +69,7 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
     // to another worker, nor its slot to another task. It may finish instead; what it brings is not thrown away.
     match (handle.await, cancelled) {
         (Err(error), Cancelled::LeaseLost) if error.is_cancelled() => {
+            run.effects.close();
             tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run cancelled");
         }
         (Err(error), Cancelled::Shutdown) if error.is_cancelled() => put_back(&run).await,
@@ -90,8 +90,10 @@ async fn report(
     ended: Result<Result<String, TaskError>, JoinError>,
     release: &mut watch::Receiver<bool>,
 ) {
+    // From here on nothing more is called, by whoever still has the handler's context.
+    let open = run.effects.close();
     match ended {
-        Ok(Ok(result)) => match run.open() {
+        Ok(Ok(result)) => match open {
             None => complete(run, policy, &result).await,
             // The handler has dropped the call, or what it was told of it: SUCCESS would claim what nobody knows.
             Some(key) => {
@@ -120,10 +122,7 @@ fn handler(handlers: &Handlers, kind: &str) -> Option<super::Handler> {
 
 async fn read_journal(run: &Run) -> Result<(), Error> {
     let entries = persist(run, Duration::ZERO, || run.store.journal(run.task.id)).await?;
-    let mut journal = run.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for entry in entries {
-        journal.insert(entry.key, (entry.state, entry.rule, entry.outcome));
-    }
+    run.effects.load(entries);
     Ok(())
 }
 
@@ -170,7 +169,7 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError, r
         TaskError::Retryable(_) | TaskError::OutcomeUnknown { .. } => true,
     };
     let why = error.to_string();
-    let mut unknown = run.unknown();
+    let mut unknown = run.effects.unknown();
     let mut answer = None;
     let began = Instant::now();
     loop {
@@ -245,7 +244,7 @@ async fn give_up(run: &Run, to: Status, reason: Reason, why: &str) {
 
 /// Shutdown: the task goes back unharmed, unless a call may be on its way; then its lease ends and the sweeper decides.
 async fn put_back(run: &Run) {
-    if run.unknown().is_empty() {
+    if run.effects.close().is_none() && run.effects.unknown().is_empty() {
         unreported(run, "release", run.store.release(run.fenced(Some("shutdown"))).await);
     }
 }

@@ -10,6 +10,7 @@
 mod common;
 
 mod beats;
+mod contexts;
 mod desk;
 mod effects;
 mod runs;
@@ -80,6 +81,10 @@ on_every_database! {
     unknowns::there_is_no_success_over_an_unknown_outcome,
     unknowns::both_unknown_effects_of_one_task_are_asked_about,
     unknowns::what_was_learnt_is_kept_when_the_task_ends_all_the_same,
+    unknowns::a_call_that_surely_was_not_made_leaves_an_earlier_unknown_one_unknown,
+    contexts::a_clone_of_the_context_can_do_nothing_after_its_handler_has_ended,
+    contexts::a_call_that_a_clone_is_making_when_the_handler_ends_is_unknown,
+    contexts::one_effect_is_not_called_twice_at_once,
     sweeps::a_task_of_a_lost_owner_runs_again,
     sweeps::an_owner_lost_once_too_often_brings_the_task_to_a_person,
     sweeps::a_run_far_over_its_expected_time_goes_to_a_person,

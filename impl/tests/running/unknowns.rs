@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use leaseproof_queue::rules::{Answer, EffectRule, Entry, OnUnknown, Reason, Status};
-use leaseproof_queue::{Shown, StatusQueries, TaskError};
+use leaseproof_queue::{CallError, Shown, StatusQueries, TaskError};
 use tokio::sync::Notify;
 
 use crate::common::Db;
-use crate::support::{NO_INSTRUMENT, at_once, put, rule, short_lease, start, until, until_status, verbs, worker};
+use crate::support::{
+    NO_INSTRUMENT, at_once, in_an_hour, put, rule, short_lease, start, until, until_status, verbs, worker,
+};
 use crate::third_party::{ThirdParty, no_answer};
 
 /// Runs one task whose first call brings no answer, until nothing more happens by itself.
@@ -212,6 +214,46 @@ pub async fn there_is_no_success_over_an_unknown_outcome(db: &Db) {
         let shown = until_status(&queue, id, Status::WaitManual).await;
         outcome_unknown(&shown);
         assert_eq!(verbs(&shown), ["enqueue", "claim", "intent", "give_up"]);
+        worker.stop().await;
+    }
+}
+
+/// The first call may be on its way, or done: that the second surely was not made says nothing of it.
+pub async fn a_call_that_surely_was_not_made_leaves_an_earlier_unknown_one_unknown(db: &Db) {
+    let queue = db.queue().await;
+    let refused = || Err(CallError::NotDone("connection refused".into()));
+    let rule = rule(true, false, false, OnUnknown::Escalate);
+    for in_one_run in [false, true] {
+        let id = put(&queue, in_an_hour()).await;
+        let third = ThirdParty::bringing([no_answer(), refused()]);
+        let called = third.clone();
+        let handler = move |ctx: leaseproof_queue::Ctx| {
+            let third = called.clone();
+            async move {
+                let first = third.effect(&ctx, "charge", rule).await;
+                if in_one_run && ctx.task().attempts == 0 {
+                    let second = third.effect(&ctx, "charge", rule).await;
+                    let unknown = |told: &TaskError| matches!(told, TaskError::OutcomeUnknown { .. });
+                    assert!(first.as_ref().is_err_and(unknown) && second.as_ref().is_err_and(unknown), "{second:?}");
+                    // Whatever the handler makes of it, there is no SUCCESS over it.
+                    return Ok("1".into());
+                }
+                first.map(|_| "1".into())
+            }
+        };
+        let worker = start(worker(db, handler).await);
+        if !in_one_run {
+            until_status(&queue, id, Status::RetryWait).await;
+            db.make_due(id).await;
+        }
+        let shown = until(&queue, id, |shown| third.calls().len() == 2 && shown.task.status == Status::RetryWait);
+        let shown = shown.await;
+        assert_eq!(shown.effects[0].state, Entry::Intent, "{in_one_run}: {shown:#?}");
+        let error = shown.task.last_error.unwrap_or_default();
+        assert!(in_one_run || error.contains("connection refused"), "{error}");
+        db.make_due(id).await;
+        let shown = until_status(&queue, id, Status::Success).await;
+        assert_eq!((third.calls().len(), shown.effects[0].state), (3, Entry::Done));
         worker.stop().await;
     }
 }

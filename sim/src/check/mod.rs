@@ -5,6 +5,7 @@ mod decision;
 mod effects;
 mod fencing;
 mod final_state;
+mod journal;
 mod manual;
 mod ownership;
 mod record;
@@ -58,10 +59,11 @@ pub struct Seen<'a> {
 type Check = fn(&Seen<'_>, &mut Vec<Finding>);
 
 /// Every checker, by name.
-pub const CHECKS: [(&str, Check); 10] = [
+pub const CHECKS: [(&str, Check); 11] = [
     ("ownership", ownership::check),
     ("fencing", fencing::check),
     ("effects", effects::check),
+    ("journal", journal::check),
     ("final", final_state::check),
     ("manual", manual::check),
     ("decision", decision::check),
