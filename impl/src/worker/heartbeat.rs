@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::lease::Leases;
-use crate::Store;
 use crate::store::HEARTBEAT_BATCH;
+use crate::{Error, Store};
 
 /// Where a worker's heartbeat runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HeartbeatMode {
-    /// On a thread, a runtime and a connection of its own: a handler that blocks its thread can not starve it.
+    /// On a thread, a runtime and a connection of its own: a handler that blocks its thread can not starve it. A worker that
+    /// gets no thread does not start.
     #[default]
     Thread,
     /// As a task beside the handlers. Only for handlers that never block, and where threads are not to be had.
@@ -18,47 +21,91 @@ pub enum HeartbeatMode {
 
 /// Beats until the leases are stopped.
 async fn beat(store: Store, leases: Arc<Leases>) {
-    while let Some((due, sent)) = leases.due().await {
+    while let Some(due) = leases.due().await {
         // One statement each: what a later one comes to does not undo what an earlier one has renewed.
         for batch in due.chunks(HEARTBEAT_BATCH) {
-            // A beat may wait for its answer as long as a deadline; a lease can come to its end meanwhile.
+            let sent = Instant::now();
+            // Not the statement's deadline: a lease may be shorter, and one lost answer must not end it.
+            let patience = leases.patience(batch, store.deadline());
+            // A lease can come to its end meanwhile.
             let answer = tokio::select! {
                 biased;
-                answer = store.heartbeat(batch, store.deadline()) => answer,
+                answer = tokio::time::timeout(patience, store.heartbeat(batch, patience)) => answer,
                 never = leases.watch_fences() => match never {},
             };
             match answer {
-                Ok(renewed) => leases.answered(batch, &renewed, sent),
+                Ok(Ok(renewed)) => leases.answered(batch, &renewed, sent),
                 // Not renewed as far as we know; the next beat may still be in time.
-                Err(error) => tracing::warn!(leases = batch.len(), %error, "heartbeat"),
+                Ok(Err(error)) => {
+                    tracing::warn!(leases = batch.len(), %error, "heartbeat");
+                    leases.unanswered(batch, sent + patience);
+                }
+                Err(_) => {
+                    tracing::warn!(leases = batch.len(), "heartbeat: no answer within {patience:?}");
+                    leases.unanswered(batch, sent + patience);
+                }
             }
         }
     }
 }
 
 /// Starts beating.
-pub(super) fn start(mode: HeartbeatMode, store: Store, leases: Arc<Leases>) {
-    let own = match mode {
-        HeartbeatMode::Task => None,
-        HeartbeatMode::Thread => match on_a_thread(store.clone(), leases.clone()) {
-            Ok(()) => return,
-            Err(error) => Some(error),
-        },
-    };
-    if let Some(error) = own {
-        tracing::warn!(%error, "no thread for the heartbeat: it runs beside the handlers");
+///
+/// # Errors
+/// [`Error::BadInput`] if there is no thread to be had: beside handlers that may block, the heartbeat would be no better
+/// than none.
+pub(super) fn start(mode: HeartbeatMode, store: Store, leases: Arc<Leases>) -> Result<(), Error> {
+    match mode {
+        HeartbeatMode::Task => {
+            tokio::spawn(beat(store, leases));
+            Ok(())
+        }
+        HeartbeatMode::Thread => on_a_thread(std::thread::Builder::new(), store, leases).map_err(no_thread),
     }
-    tokio::spawn(beat(store, leases));
 }
 
-fn on_a_thread(store: Store, leases: Arc<Leases>) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new().name("leaseproof heartbeat".into()).spawn(move || {
+fn no_thread(error: std::io::Error) -> Error {
+    let why = format!(
+        "no thread can be had for it: {error}; accepted as well is HeartbeatMode::Task, for handlers that never block"
+    );
+    Error::BadInput { what: "heartbeat", why }
+}
+
+fn on_a_thread(thread: std::thread::Builder, store: Store, leases: Arc<Leases>) -> std::io::Result<()> {
+    // The runtime is made over there: one that is dropped here, because there is no thread, would panic.
+    let (says, said) = std::sync::mpsc::sync_channel(1);
+    thread.name("leaseproof heartbeat".into()).spawn(move || {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return says.send(Err(error)).unwrap_or_default(),
+        };
+        says.send(Ok(())).ok();
         runtime.block_on(async move {
             let store = store.own_connection();
             beat(store.clone(), leases).await;
             store.close().await;
         });
     })?;
-    Ok(())
+    said.recv().unwrap_or_else(|_| Err(std::io::Error::other("the thread has ended")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It does not run beside the handlers instead, where one that blocks would starve it.
+    #[test]
+    fn without_a_thread_to_be_had_the_start_is_an_error() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let refused = runtime.block_on(async {
+            let store = Store::open("sqlite:nobody-makes-this-file").expect("a URL");
+            // More stack than there are addresses.
+            let thread = std::thread::Builder::new().stack_size(1 << 47);
+            on_a_thread(thread, store, Arc::default()).map_err(no_thread)
+        });
+        assert!(
+            matches!(&refused, Err(Error::BadInput { what: "heartbeat", why }) if why.contains("Task")),
+            "{refused:?}"
+        );
+    }
 }

@@ -39,6 +39,10 @@ impl Held {
     fn fence_at(&self) -> Instant {
         self.accepted + self.act_for
     }
+
+    fn is_lost(&self) -> bool {
+        *self.lost.borrow()
+    }
 }
 
 impl Leases {
@@ -61,7 +65,7 @@ impl Leases {
 
     /// Waits until leases have to be renewed, and returns them: all, as soon as one is due. `None`: stopped. Leases that
     /// nobody may act on any more are lost on the way.
-    pub(crate) async fn due(&self) -> Option<(Vec<Claim>, Instant)> {
+    pub(crate) async fn due(&self) -> Option<Vec<Claim>> {
         loop {
             let wake = {
                 let mut inner = self.inner();
@@ -70,18 +74,16 @@ impl Leases {
                 }
                 let now = Instant::now();
                 inner.fence(now);
-                let live = |held: &&mut Held| !*held.lost.borrow();
-                if inner.held.values_mut().filter(live).any(|held| held.next_beat <= now) {
-                    let mut due = Vec::with_capacity(inner.held.len());
-                    for (claim, held) in &mut inner.held {
-                        if !*held.lost.borrow() {
+                if inner.live().any(|(_, held)| held.next_beat <= now) {
+                    let due: Vec<Claim> = inner.live().map(|(claim, _)| *claim).collect();
+                    for claim in &due {
+                        if let Some(held) = inner.held.get_mut(claim) {
                             held.next_beat = now + held.heartbeat;
-                            due.push(*claim);
                         }
                     }
-                    return Some((due, now));
+                    return Some(due);
                 }
-                inner.held.values_mut().filter(live).map(|held| held.next_beat.min(held.fence_at())).min()
+                inner.live().map(|(_, held)| held.next_beat.min(held.fence_at())).min()
             };
             match wake {
                 None => self.changed.notified().await,
@@ -94,13 +96,23 @@ impl Leases {
         }
     }
 
+    /// How long a heartbeat for these may wait for its answer, at most `most`: a lost answer must leave the time for
+    /// another heartbeat, for each of them. So it is half of what is left until one of them may not be acted on any
+    /// more; but never less than half its interval, which [`Policy::validate`] leaves twice over.
+    pub(crate) fn patience(&self, beaten: &[Claim], most: Duration) -> Duration {
+        let (inner, now) = (self.inner(), Instant::now());
+        let held = beaten.iter().filter_map(|claim| inner.held.get(claim)).filter(|held| !held.is_lost());
+        let patience = |held: &Held| (held.fence_at().saturating_duration_since(now) / 2).max(held.heartbeat / 2);
+        held.map(patience).min().map_or(most, |patience| patience.min(most))
+    }
+
     /// Waits for ever, and loses leases as their time to act ends.
     pub(crate) async fn watch_fences(&self) -> Infallible {
         loop {
             let wake = {
                 let mut inner = self.inner();
                 inner.fence(Instant::now());
-                inner.held.values().filter(|held| !*held.lost.borrow()).map(Held::fence_at).min()
+                inner.live().map(|(_, held)| held.fence_at()).min()
             };
             match wake {
                 None => std::future::pending().await,
@@ -122,15 +134,30 @@ impl Leases {
         }
     }
 
+    /// Nothing is known of a heartbeat for these. They are due again at `again` already, not only after their interval.
+    pub(crate) fn unanswered(&self, beaten: &[Claim], again: Instant) {
+        let mut inner = self.inner();
+        for claim in beaten {
+            if let Some(held) = inner.held.get_mut(claim) {
+                held.next_beat = held.next_beat.min(again);
+            }
+        }
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
+    /// The leases that are not known to be lost.
+    fn live(&self) -> impl Iterator<Item = (&Claim, &Held)> {
+        self.held.iter().filter(|(_, held)| !held.is_lost())
+    }
+
     fn fence(&mut self, now: Instant) {
         for held in self.held.values_mut() {
-            if now >= held.fence_at() && !*held.lost.borrow() {
+            if now >= held.fence_at() && !held.is_lost() {
                 held.lost.send_replace(true);
             }
         }
@@ -149,7 +176,7 @@ impl Lease {
     pub(crate) fn may_act(&self) -> bool {
         let mut inner = self.leases.inner();
         inner.fence(Instant::now());
-        inner.held.get(&self.claim).is_some_and(|held| !*held.lost.borrow())
+        inner.held.get(&self.claim).is_some_and(|held| !held.is_lost())
     }
 
     /// Returns as soon as the lease is lost.
@@ -170,15 +197,80 @@ impl Drop for Lease {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// 30 s of lease, of which its owner uses 27, and a beat every 10.
+    fn hold(leases: &Arc<Leases>, epoch: Epoch, sent: Instant) -> Lease {
+        leases.hold((7, epoch), &Policy::default(), sent)
+    }
+
+    /// A moment so long ago.
+    fn ago(seconds: u32) -> Instant {
+        Instant::now().checked_sub(SECOND * seconds).expect("this machine has run for a minute")
+    }
+
     /// The zombie of an overrun and its successor, in one worker: the answer to the one is none to the other.
     #[test]
     fn of_two_claims_of_one_task_only_the_renewed_one_lives_on() {
         let (leases, now) = (Arc::new(Leases::default()), Instant::now());
-        let hold = |epoch| leases.hold((7, epoch), &Policy::default(), now);
-        let (zombie, successor) = (hold(1), hold(4));
+        let (zombie, successor) = (hold(&leases, 1, now), hold(&leases, 4, now));
         assert!(zombie.may_act() && successor.may_act());
         leases.answered(&[(7, 1), (7, 4)], &[(7, 4)], now);
         assert!(!zombie.may_act(), "lost");
         assert!(successor.may_act(), "renewed");
+    }
+
+    /// In the database the lease lives on for the margin: what its owner has begun until then can still be written.
+    #[test]
+    fn the_owner_stops_a_margin_before_its_lease_ends() {
+        let leases = Arc::new(Leases::default());
+        assert!(hold(&leases, 1, ago(26)).may_act());
+        assert!(!hold(&leases, 2, ago(28)).may_act(), "28 s of 30, and the last 3 are the margin");
+    }
+
+    #[test]
+    fn an_answer_to_an_earlier_heartbeat_takes_nothing_from_a_later_one() {
+        let leases = Arc::new(Leases::default());
+        let lease = hold(&leases, 1, ago(40));
+        leases.answered(&[(7, 1)], &[(7, 1)], Instant::now());
+        leases.answered(&[(7, 1)], &[(7, 1)], ago(35));
+        assert!(lease.may_act());
+    }
+
+    #[test]
+    fn a_heartbeat_waits_no_longer_than_leaves_time_for_another() {
+        let leases = Arc::new(Leases::default());
+        let long = SECOND * 100;
+        let near = |waited: Duration, wanted: Duration| {
+            assert!(waited <= wanted && waited + SECOND / 2 > wanted, "{waited:?}, wanted {wanted:?}");
+        };
+        let fresh = hold(&leases, 1, Instant::now());
+        near(leases.patience(&[(7, 1)], long), SECOND * 27 / 2);
+        assert_eq!(leases.patience(&[(7, 1)], SECOND * 3), SECOND * 3, "nor than a statement may take");
+        // The one with the least time counts, and half an interval it always has.
+        let old = hold(&leases, 2, ago(10));
+        near(leases.patience(&[(7, 1), (7, 2)], long), SECOND * 17 / 2);
+        let oldest = hold(&leases, 3, ago(20));
+        near(leases.patience(&[(7, 1), (7, 2), (7, 3)], long), SECOND * 5);
+        drop((fresh, old, oldest));
+    }
+
+    /// The tightest lease that a policy accepts: two beats fit, one lost answer must not end it.
+    #[test]
+    fn after_a_lost_answer_the_next_heartbeat_comes_before_the_owner_has_to_stop() {
+        let policy = Policy { lease_ms: 8_000, heartbeat_ms: 3_000, fence_margin_ms: 2_000, ..Policy::default() };
+        assert_eq!(policy.validate(), Ok(()));
+        let leases = Arc::new(Leases::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let lease = leases.hold((7, 1), &policy, ago(3));
+            let due = leases.due().await.expect("not stopped");
+            let sent = Instant::now();
+            let patience = leases.patience(&due, SECOND * 5);
+            leases.unanswered(&due, sent + patience);
+            let again = leases.inner().held[&(7, 1)].next_beat;
+            assert!(again + SECOND <= leases.inner().held[&(7, 1)].fence_at(), "a second for the second answer");
+            drop(lease);
+        });
     }
 }

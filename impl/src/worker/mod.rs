@@ -219,6 +219,10 @@ impl Worker {
     /// What waiting does not cure: tables that do not fit, a boot id that is taken, a slot that a later start has taken.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let mut shutdown = pin!(shutdown);
+        let leases = Arc::new(Leases::default());
+        // Before this start takes over its slot: without a heartbeat it would do nothing with it.
+        heartbeat::start(self.heartbeat, self.shared.store.clone(), leases.clone())?;
+        let stopped = StopOnDrop(leases.clone());
         loop {
             let started = tokio::select! {
                 biased;
@@ -233,9 +237,6 @@ impl Worker {
                 other => break other?,
             }
         }
-        let leases = Arc::new(Leases::default());
-        heartbeat::start(self.heartbeat, self.shared.store.clone(), leases.clone());
-        let stopped = StopOnDrop(leases.clone());
         let slots = Arc::new(Semaphore::new(self.slots as usize));
         let (put_back, release) = watch::channel(false);
         let result = self.claim_until(&mut shutdown, &leases, &slots, &release).await;

@@ -14,7 +14,8 @@ use crate::support::{
 };
 
 /// Runs a handler that blocks its thread for longer than its lease, on a runtime of one thread, while somebody sweeps.
-async fn run_busy_handler(db: &Db, mode: HeartbeatMode) -> Shown {
+/// `None`: with the heartbeat as it is unless one says.
+async fn run_busy_handler(db: &Db, mode: Option<HeartbeatMode>) -> Shown {
     let queue = db.queue().await;
     let policy = short_lease();
     let id = put(&queue, policy.clone()).await;
@@ -25,7 +26,10 @@ async fn run_busy_handler(db: &Db, mode: HeartbeatMode) -> Shown {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let queue = leaseproof_queue::Queue::connect(&url).await.unwrap();
-            let worker = Worker::builder(queue).poll(Duration::from_millis(10)).heartbeat(mode);
+            let mut worker = Worker::builder(queue).poll(Duration::from_millis(10));
+            if let Some(mode) = mode {
+                worker = worker.heartbeat(mode);
+            }
             let worker = worker.handler("kind", move |_| async move {
                 std::thread::sleep(Duration::from_millis(policy.lease_ms * 2));
                 Ok("1".into())
@@ -43,14 +47,16 @@ async fn run_busy_handler(db: &Db, mode: HeartbeatMode) -> Shown {
 }
 
 pub async fn a_busy_handler_does_not_starve_the_heartbeat_of_a_thread(db: &Db) {
-    let shown = run_busy_handler(db, HeartbeatMode::Thread).await;
-    assert_eq!(verbs(&shown), ["enqueue", "claim", "complete"]);
-    assert_eq!((shown.task.epoch, shown.task.interruptions), (1, 0));
+    for mode in [None, Some(HeartbeatMode::Thread)] {
+        let shown = run_busy_handler(db, mode).await;
+        assert_eq!(verbs(&shown), ["enqueue", "claim", "complete"], "{mode:?}");
+        assert_eq!((shown.task.epoch, shown.task.interruptions), (1, 0), "{mode:?}");
+    }
 }
 
 /// The case above can fail.
 pub async fn a_busy_handler_starves_the_heartbeat_of_a_task(db: &Db) {
-    let shown = run_busy_handler(db, HeartbeatMode::Task).await;
+    let shown = run_busy_handler(db, Some(HeartbeatMode::Task)).await;
     assert!(verbs(&shown).contains(&"requeue"), "{shown:#?}");
     assert!(shown.task.interruptions > 0);
 }
