@@ -8,6 +8,7 @@ use leaseproof_rules::{
     CallOutcome, EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, effect_step, entry_after, idempotency_key,
 };
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 use crate::effects::{Effects, NotBegun};
 use crate::store::{Fenced, Learnt};
@@ -92,6 +93,8 @@ pub(crate) struct Run {
     pub(crate) owner: String,
     pub(crate) lease: Lease,
     pub(crate) effects: Effects,
+    /// True once the grace of a shutdown is over: what still runs is to be put back.
+    pub(crate) release: watch::Receiver<bool>,
 }
 
 impl Run {

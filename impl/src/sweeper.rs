@@ -30,7 +30,8 @@ pub struct SweepReport {
     pub failed: u64,
 }
 
-/// Sweeps at an interval.
+/// Sweeps at an interval. Cheap to clone.
+#[derive(Clone)]
 pub struct Sweeper {
     queue: Queue,
     every: Duration,

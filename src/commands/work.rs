@@ -36,11 +36,11 @@ pub async fn work(queue: &Queue, args: WorkArgs, json: bool) -> Result<(), Failu
     if let Some(name) = &args.slot_name {
         builder = builder.slot_name(name);
     }
-    let worker = builder.build()?;
     if args.sweep.0 == 0 {
         return Err(Failure::BadInput("--sweep 0s: must be longer than 0".to_owned()));
     }
     let sweeper = Sweeper::new(queue.clone(), Duration::from_millis(args.sweep.0));
+    let worker = builder.sweeper(sweeper).build()?;
 
     let (stop, stopped) = watch::channel(false);
     let mut interrupts = listen(SignalKind::interrupt())?;
@@ -56,11 +56,8 @@ pub async fn work(queue: &Queue, args: WorkArgs, json: bool) -> Result<(), Failu
         stop.send_replace(true);
         heard(&mut interrupts, &mut terminates).await;
     };
-    let works = async {
-        tokio::try_join!(worker.run(told_to_stop(stopped.clone())), sweeper.run(told_to_stop(stopped.clone())))
-    };
     tokio::select! {
-        done = works => done.map(|_| ()).map_err(Failure::from),
+        done = worker.run(told_to_stop(stopped)) => done.map_err(Failure::from),
         // The second signal: leases run out by themselves.
         () = orders => Ok(()),
     }

@@ -57,10 +57,18 @@ impl Leases {
         Lease { leases: self.clone(), claim, is_lost }
     }
 
-    /// No more heartbeats: the worker has ended.
+    /// No more heartbeats: the worker has ended. Where it has ended without waiting for its runs, they are cancelled.
     pub(crate) fn stop(&self) {
         self.inner().stopped = true;
+        self.lose();
         self.changed.notify_one();
+    }
+
+    /// All leases are lost: this process is to do nothing more for any task.
+    pub(crate) fn lose(&self) {
+        for held in self.inner().held.values() {
+            held.lost.send_replace(true);
+        }
     }
 
     /// Waits until leases have to be renewed, and returns them: all, as soon as one is due. `None`: stopped. Leases that
@@ -187,9 +195,16 @@ impl Lease {
     }
 }
 
+impl Lease {
+    /// Out of the books: not renewed any more, and nobody may act on it.
+    pub(crate) fn leave(&self) {
+        self.leases.inner().held.remove(&self.claim);
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.leases.inner().held.remove(&self.claim);
+        self.leave();
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) use lease::Lease;
 use crate::ctx::{Ctx, TaskError};
 use crate::queries::StatusQueries;
 use crate::store::{Instance, Registration};
-use crate::{Error, Queue, Store};
+use crate::{Error, Queue, Store, Sweeper};
 use lease::Leases;
 
 type Running = Pin<Box<dyn Future<Output = Result<String, TaskError>> + Send>>;
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) queries: StatusQueries,
 }
 
-/// After so many claims that found too little it looks whether its slot is still its own.
+/// It looks whether its slot is still its own once in so many polls.
 const SLOT_CHECK: u32 = 10;
 
 /// Most tasks that one worker runs at once.
@@ -62,6 +62,7 @@ pub struct Worker {
     poll: Duration,
     grace: Duration,
     heartbeat: HeartbeatMode,
+    sweeper: Option<Sweeper>,
 }
 
 /// Sets up a [`Worker`].
@@ -77,6 +78,7 @@ pub struct WorkerBuilder {
     heartbeat: HeartbeatMode,
     handlers: Handlers,
     queries: StatusQueries,
+    sweeper: Option<Sweeper>,
 }
 
 impl WorkerBuilder {
@@ -92,7 +94,11 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long a shutdown waits for handlers before it puts their tasks back, on the monotonic clock (default 30 s).
+    /// How long a shutdown waits for handlers and their reports, on the monotonic clock (default 30 s). After that it puts
+    /// back the tasks whose handlers still run, and ends what is being written: a statement that is under way is waited
+    /// for, up to its deadline, and not tried again. What could not be reported then stays RUNNING until its lease ends,
+    /// and the sweeper decides. A handler that blocks its thread is waited for until it comes to an `.await`, however long
+    /// that is.
     pub fn grace(mut self, grace: Duration) -> WorkerBuilder {
         self.grace = grace;
         self
@@ -130,6 +136,13 @@ impl WorkerBuilder {
     /// The status queries it can make when a call's outcome is unknown (E2).
     pub fn queries(mut self, queries: StatusQueries) -> WorkerBuilder {
         self.queries = queries;
+        self
+    }
+
+    /// Sweeps beside its work, from when this start is registered and until it is told to stop. A process whose start is
+    /// refused, because its boot id is taken or its slot is a later start's, so has not swept.
+    pub fn sweeper(mut self, sweeper: Sweeper) -> WorkerBuilder {
+        self.sweeper = Some(sweeper);
         self
     }
 
@@ -176,6 +189,7 @@ impl WorkerBuilder {
             poll: self.poll,
             grace: self.grace,
             heartbeat: self.heartbeat,
+            sweeper: self.sweeper,
         })
     }
 }
@@ -204,6 +218,7 @@ impl Worker {
             heartbeat: HeartbeatMode::default(),
             handlers: Handlers::new(),
             queries: StatusQueries::new(),
+            sweeper: None,
         }
     }
 
@@ -215,9 +230,14 @@ impl Worker {
     /// Works until `shutdown` comes true, then claims nothing more, lets handlers finish within the grace period, with
     /// their heartbeats going on, and puts back what is left. A database that is away for a while is waited for.
     ///
+    /// A later start of its slot ends it at once: its handlers are cancelled as when their leases are lost, without grace
+    /// and without a report, since their tasks are not its own any more. The same happens to them if the future is dropped
+    /// before it has ended; then their leases end, and the sweeper decides.
+    ///
     /// # Errors
-    /// What waiting does not cure: tables that do not fit, a boot id that is taken, a slot that a later start has taken.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+    /// What waiting does not cure: tables that do not fit, a boot id that is taken, a slot that a later start has taken, no
+    /// thread for the heartbeat.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let mut shutdown = pin!(shutdown);
         let leases = Arc::new(Leases::default());
         // Before this start takes over its slot: without a heartbeat it would do nothing with it.
@@ -232,17 +252,44 @@ impl Worker {
             match started {
                 Err(error) if error.is_transient() => {
                     tracing::warn!(%error, "the worker can not start yet");
-                    tokio::time::sleep(self.poll).await;
+                    tokio::select! {
+                        biased;
+                        () = &mut shutdown => return Ok(()),
+                        () = tokio::time::sleep(self.poll) => {}
+                    }
                 }
                 other => break other?,
             }
         }
         let slots = Arc::new(Semaphore::new(self.slots as usize));
         let (put_back, release) = watch::channel(false);
-        let result = self.claim_until(&mut shutdown, &leases, &slots, &release).await;
-        drain(&slots, self.slots, self.grace, &put_back).await;
+        let (end_sweeps, sweeps_end) = watch::channel(false);
+        let mut sweeping = pin!(sweep(self.sweeper.take(), sweeps_end));
+        let mut sweeps = true;
+        let result = tokio::select! {
+            biased;
+            ended = self.claim_until(&mut shutdown, &leases, &slots, &release) => ended,
+            superseded = self.superseded() => Err(superseded),
+            // Not told to, it ends by an error only.
+            ended = &mut sweeping => {
+                sweeps = false;
+                ended
+            }
+        };
+        if matches!(result, Err(Error::Superseded { .. })) {
+            leases.lose();
+        }
+        end_sweeps.send_replace(true);
+        let drained = drain(&slots, self.slots, self.grace, &put_back);
+        let swept = match sweeps {
+            true => tokio::join!(drained, sweeping).1,
+            false => {
+                drained.await;
+                Ok(())
+            }
+        };
         drop(stopped);
-        result
+        result.and(swept)
     }
 
     async fn start(&self) -> Result<(), Error> {
@@ -259,7 +306,6 @@ impl Worker {
         slots: &Arc<Semaphore>,
         release: &watch::Receiver<bool>,
     ) -> Result<(), Error> {
-        let mut polls = 0;
         loop {
             // All busy: wait for one to come free.
             let free = tokio::select! {
@@ -290,7 +336,6 @@ impl Worker {
                     if full {
                         continue;
                     }
-                    self.check_slot(&mut polls).await?;
                 }
                 Err(error @ (Error::NotMigrated { .. } | Error::NewerSchema { .. })) => return Err(error),
                 // After an unknown outcome tasks may be ours without our knowing; nobody runs them and their leases end.
@@ -306,19 +351,36 @@ impl Worker {
 }
 
 impl Worker {
-    /// Of a slot that a later start has taken nothing can be claimed any more, which looks like an empty queue.
-    async fn check_slot(&self, polls: &mut u32) -> Result<(), Error> {
-        *polls = (*polls + 1) % SLOT_CHECK;
-        if self.registration.slot_name.is_none() || *polls != 0 {
-            return Ok(());
+    /// Waits until a later start has taken this one's slot; for ever, without a slot. To a start that is superseded the
+    /// queue looks empty, and what it runs is run again by others: so it looks also while all its slots are busy.
+    async fn superseded(&self) -> Error {
+        if self.registration.slot_name.is_none() {
+            std::future::pending::<()>().await;
         }
-        match self.shared.store.instance(self.boot_id()).await {
-            Ok(Some(Instance { boot_id, superseded_by: Some(by), .. })) => Err(Error::Superseded { boot_id, by }),
-            Ok(_) => Ok(()),
-            Err(error) => {
-                tracing::warn!(%error, "slot");
-                Ok(())
+        loop {
+            tokio::time::sleep(self.poll.saturating_mul(SLOT_CHECK)).await;
+            match self.shared.store.instance(self.boot_id()).await {
+                Ok(Some(Instance { boot_id, superseded_by: Some(by), .. })) => {
+                    return Error::Superseded { boot_id, by };
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "slot"),
             }
+        }
+    }
+}
+
+/// Sweeps until told to end; without a sweeper it only waits for that.
+async fn sweep(sweeper: Option<Sweeper>, mut end: watch::Receiver<bool>) -> Result<(), Error> {
+    let end = async move {
+        // An error means that the worker is gone.
+        let _ = end.wait_for(|end| *end).await;
+    };
+    match sweeper {
+        Some(sweeper) => sweeper.run(end).await,
+        None => {
+            end.await;
+            Ok(())
         }
     }
 }

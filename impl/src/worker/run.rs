@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const TRIES: u32 = 20;
 
 /// Runs a claimed task and reports. Never fails: what can not be reported is left to the sweeper.
-pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut release: watch::Receiver<bool>) {
+pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, release: watch::Receiver<bool>) {
     let policy = task.policy.clone();
     let run = Arc::new(Run {
         store: shared.store.clone(),
@@ -34,7 +34,10 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
         task,
         lease,
         effects: Effects::default(),
+        release,
     });
+    // A clone of the context may live longer, in a task that the handler has spawned: the lease is not kept for it.
+    let _ends = LeaveAtEnd(run.clone());
     let policy = match policy {
         Ok(policy) => policy,
         // There is nothing to run it by; a person can give it settings that work.
@@ -42,7 +45,7 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
     };
     let Some(handler) = handler(&shared.handlers, &run.task.kind) else {
         let why = format!("no handler for the kind {:?} in this worker", run.task.kind);
-        return failed(&shared, &run, &policy, TaskError::BadInput(why), &mut release).await;
+        return failed(&shared, &run, &policy, TaskError::BadInput(why)).await;
     };
     // A first run has nothing in its journal; only a later one has to look.
     if run.task.epoch > 1 {
@@ -50,7 +53,7 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
             Ok(()) => {}
             Err(error) => {
                 let error = TaskError::Retryable(error.to_string());
-                return failed(&shared, &run, &policy, error, &mut release).await;
+                return failed(&shared, &run, &policy, error).await;
             }
         }
     }
@@ -60,9 +63,9 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
     let cancelled = tokio::select! {
         biased;
         // A handler that has finished reports, whatever has become of the lease.
-        ended = &mut handle => return report(&shared, &run, &policy, ended, &mut release).await,
+        ended = &mut handle => return report(&shared, &run, &policy, ended).await,
         () = run.lease.lost() => Cancelled::LeaseLost,
-        () = told(&mut release) => Cancelled::Shutdown,
+        () = told(&run) => Cancelled::Shutdown,
     };
     handle.abort();
     // A handler that blocks its thread is only gone when it comes to its next `.await`: until then its task must not go
@@ -73,7 +76,7 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, mut re
             tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run cancelled");
         }
         (Err(error), Cancelled::Shutdown) if error.is_cancelled() => put_back(&run).await,
-        (ended, _) => report(&shared, &run, &policy, ended, &mut release).await,
+        (ended, _) => report(&shared, &run, &policy, ended).await,
     }
 }
 
@@ -83,13 +86,7 @@ enum Cancelled {
     Shutdown,
 }
 
-async fn report(
-    shared: &Shared,
-    run: &Run,
-    policy: &Policy,
-    ended: Result<Result<String, TaskError>, JoinError>,
-    release: &mut watch::Receiver<bool>,
-) {
+async fn report(shared: &Shared, run: &Run, policy: &Policy, ended: Result<Result<String, TaskError>, JoinError>) {
     // From here on nothing more is called, by whoever still has the handler's context.
     let open = run.effects.close();
     match ended {
@@ -98,21 +95,30 @@ async fn report(
             // The handler has dropped the call, or what it was told of it: SUCCESS would claim what nobody knows.
             Some(key) => {
                 let why = "the handler ended without knowing".to_owned();
-                failed(shared, run, policy, TaskError::OutcomeUnknown { key, why }, release).await;
+                failed(shared, run, policy, TaskError::OutcomeUnknown { key, why }).await;
             }
         },
-        Ok(Err(error)) => failed(shared, run, policy, error, release).await,
+        Ok(Err(error)) => failed(shared, run, policy, error).await,
         Err(error) => {
-            failed(shared, run, policy, TaskError::Retryable(format!("handler died: {error}")), release).await;
+            failed(shared, run, policy, TaskError::Retryable(format!("handler died: {error}"))).await;
         }
     }
 }
 
 /// Waits until it is said that everything has to be put back.
-async fn told(release: &mut watch::Receiver<bool>) {
-    if release.wait_for(|now| *now).await.is_err() {
-        // The worker is gone without a word: the run goes on to its end.
+async fn told(run: &Run) {
+    if run.release.clone().wait_for(|now| *now).await.is_err() {
+        // The worker is gone without a word: its leases are lost, and that is what ends the handler.
         std::future::pending::<()>().await;
+    }
+}
+
+/// The lease is out of the books when the run has ended, whatever its end.
+struct LeaveAtEnd(Arc<Run>);
+
+impl Drop for LeaveAtEnd {
+    fn drop(&mut self) {
+        self.0.lease.leave();
     }
 }
 
@@ -126,7 +132,8 @@ async fn read_journal(run: &Run) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tries until the outcome is known, for at least `at_least` and [`TRIES`] tries.
+/// Tries until the outcome is known, for at least `at_least` and [`TRIES`] tries. Once the grace of a shutdown is over a
+/// try that is under way is the last.
 async fn persist<T, Fut>(run: &Run, at_least: Duration, mut write: impl FnMut() -> Fut) -> Result<T, Error>
 where
     Fut: Future<Output = Result<T, Error>>,
@@ -138,7 +145,11 @@ where
             Err(error) if error.is_transient() && (tries < TRIES || begun.elapsed() < at_least) => {
                 tries += 1;
                 tracing::warn!(task = run.task.id, epoch = run.task.epoch, tries, %error, "not reported yet");
-                tokio::time::sleep(PAUSE).await;
+                tokio::select! {
+                    biased;
+                    () = told(run) => return Err(error),
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
             }
             other => return other,
         }
@@ -158,7 +169,7 @@ async fn complete(run: &Run, policy: &Policy, result: &str) {
 }
 
 /// The run has failed: decides what follows, as the sweeper would.
-async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError, release: &mut watch::Receiver<bool>) {
+async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
     let retryable = match &error {
         TaskError::LeaseLost => {
             tracing::warn!(task = run.task.id, epoch = run.task.epoch, "lease lost, run stopped");
@@ -200,7 +211,7 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError, r
                 tokio::select! {
                     biased;
                     // A shutdown does not wait for a third party: the lease ends, and the sweeper asks.
-                    () = told(release) => return,
+                    () = told(run) => return,
                     () = tokio::time::sleep(PAUSE) => {}
                 }
                 answer = None;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaseproof_queue::rules::{Entry, OnUnknown, Policy, Reason, Status};
-use leaseproof_queue::{CallError, Sweeper};
+use leaseproof_queue::{CallError, Sweeper, Worker};
 use tokio::sync::oneshot;
 
 use crate::common::Db;
@@ -171,4 +171,62 @@ pub async fn a_third_party_that_does_not_answer_does_not_hold_up_a_shutdown(db: 
     worker.stop().await;
     let shown = queue.show(id).await.unwrap();
     assert_eq!((shown.task.status, verbs(&shown)), (Status::Running, vec!["enqueue", "claim", "intent"]));
+}
+
+/// It is not tried for as long as a lease, while somebody waits for the process to end.
+pub async fn a_report_that_does_not_get_through_does_not_hold_up_a_shutdown(db: &Db) {
+    let queue = db.queue().await;
+    let id = put(&queue, at_once()).await;
+    let (door, mut keeper) = gate();
+    let handler = move |_: leaseproof_queue::Ctx| {
+        let door = door.clone();
+        async move {
+            door.pass().await;
+            Ok("1".into())
+        }
+    };
+    let builder = Worker::builder(db.queue().await.deadline(Duration::from_millis(300)));
+    let builder = builder.poll(Duration::from_millis(10)).grace(Duration::from_millis(50)).handler("kind", handler);
+    let worker = start(builder);
+    keeper.arrival().await;
+    let mut lock = db.session().await;
+    lock.execute("BEGIN").await;
+    lock.execute(&format!("UPDATE tasks SET due_at_ms = due_at_ms + 1 WHERE id = {id}")).await;
+    keeper.open();
+    let begun = std::time::Instant::now();
+    worker.stop().await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    lock.execute("ROLLBACK").await;
+    drop(lock);
+    let shown = queue.show(id).await.unwrap();
+    assert_eq!((shown.task.status, verbs(&shown)), (Status::Running, vec!["enqueue", "claim"]));
+    db.end_lease(id).await;
+    let report = Sweeper::new(queue.clone(), Duration::from_secs(1)).sweep_once().await.unwrap();
+    assert_eq!(report.requeued, 1, "the sweeper decides");
+}
+
+/// As when its runtime's other tasks are given up: nobody renews the leases any more, so nobody may act on them.
+pub async fn a_worker_that_is_dropped_cancels_its_handlers(db: &Db) {
+    let queue = db.queue().await;
+    let id = put(&queue, at_once()).await;
+    let (door, mut keeper) = gate();
+    let (ends, ended) = oneshot::channel();
+    let ends = Arc::new(Mutex::new(Some(ends)));
+    let handler = move |_| {
+        let (door, ends) = (door.clone(), Ends(ends.lock().unwrap().take()));
+        async move {
+            let _ends = ends;
+            door.pass().await;
+            Ok("1".into())
+        }
+    };
+    let worker = worker(db, handler).await.build().unwrap();
+    let running = tokio::spawn(worker.run(std::future::pending()));
+    keeper.arrival().await;
+    running.abort();
+    within(ended).await.unwrap();
+    keeper.open();
+    tokio::time::sleep(A_WHILE).await;
+    let shown = queue.show(id).await.unwrap();
+    assert_eq!((shown.task.status, verbs(&shown)), (Status::Running, vec!["enqueue", "claim"]));
 }

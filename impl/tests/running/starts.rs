@@ -1,5 +1,6 @@
 //! How a worker starts, and what becomes of the earlier start of its slot (A2).
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaseproof_queue::rules::Status;
@@ -7,7 +8,7 @@ use leaseproof_queue::{Error, MOST_SLOTS, Queue, Sweeper, Worker, WorkerBuilder}
 use tokio::sync::oneshot;
 
 use crate::common::Db;
-use crate::support::{A_WHILE, Background, Gate, at_once, gate, put, start, until_status, verbs, within, worker};
+use crate::support::{A_WHILE, Background, Ends, Gate, at_once, gate, put, start, until_status, verbs, within, worker};
 
 /// Ends with its start, or else hangs.
 async fn run(worker: WorkerBuilder) -> Result<(), Error> {
@@ -80,8 +81,7 @@ async fn in_slot(db: &Db, door: &Gate, result: &'static str, slots: u32) -> Back
     start(worker(db, handler).await.slot_name("worker-3").slots(slots))
 }
 
-/// Long before its lease ends. The earlier process is only slow: it loses the task, claims nothing more, and what it
-/// brings in the end is kept as evidence.
+/// Long before its lease ends. The earlier process is only slow: it loses the task and claims nothing more.
 pub async fn what_the_earlier_start_of_a_slot_had_comes_back_at_once(db: &Db) {
     let queue = db.queue().await;
     let id = put(&queue, at_once()).await;
@@ -103,7 +103,6 @@ pub async fn what_the_earlier_start_of_a_slot_had_comes_back_at_once(db: &Db) {
     assert!(!old_keeper.more());
     assert_eq!(queue.show(second).await.unwrap().task.owner.as_ref(), Some(&new.boot_id));
 
-    old_keeper.open();
     let error = within(old.ended()).await.unwrap().unwrap_err();
     assert!(matches!(&error, Error::Superseded { by, .. } if *by == new.boot_id), "{error:?}");
     for id in [id, second] {
@@ -112,8 +111,62 @@ pub async fn what_the_earlier_start_of_a_slot_had_comes_back_at_once(db: &Db) {
     }
     let shown = until_status(&queue, id, Status::Success).await;
     assert_eq!(shown.task.result.as_deref(), Some("\"new\""));
-    assert_eq!(verbs(&shown), ["enqueue", "claim", "requeue", "claim", "late_result", "complete"]);
+    assert_eq!(verbs(&shown), ["enqueue", "claim", "requeue", "claim", "complete"]);
     new.stop().await;
+}
+
+/// Not after its grace: what it does from here on another does too. It looks although all its slots are busy.
+pub async fn a_worker_whose_slot_is_taken_cancels_its_handlers_at_once(db: &Db) {
+    let queue = db.queue().await;
+    let id = put(&queue, at_once()).await;
+    let (door, mut keeper) = gate();
+    let (ends, ended) = oneshot::channel();
+    let ends = Arc::new(Mutex::new(Some(ends)));
+    let handler = move |_| {
+        let (door, ends) = (door.clone(), Ends(ends.lock().unwrap().take()));
+        async move {
+            let _ends = ends;
+            door.pass().await;
+            Ok("\"old\"".into())
+        }
+    };
+    let old = start(worker(db, handler).await.slot_name("worker-3").slots(1).grace(Duration::from_secs(3_600)));
+    keeper.arrival().await;
+    let new = start(Worker::builder(db.queue().await).slot_name("worker-3"));
+    within(ended).await.unwrap();
+    let error = within(old.ended()).await.unwrap().unwrap_err();
+    assert!(matches!(&error, Error::Superseded { by, .. } if *by == new.boot_id), "{error:?}");
+    new.stop().await;
+    let shown = queue.show(id).await.unwrap();
+    assert_eq!((shown.task.status, verbs(&shown)), (Status::Running, vec!["enqueue", "claim"]), "left to the sweeper");
+    assert_eq!(Sweeper::new(queue.clone(), A_WHILE).sweep_once().await.unwrap().requeued, 1);
+}
+
+/// A start that may not go on must not decide about the tasks of others either.
+pub async fn a_start_that_is_refused_has_not_swept(db: &Db) {
+    let queue = db.queue().await;
+    let first = start(worker(db, async |_| Ok("1".into())).await.boot_id("node-7"));
+    let id = put(&queue, at_once()).await;
+    until_status(&queue, id, Status::Success).await;
+    first.stop().await;
+    let lost = put(&queue, at_once()).await;
+    claim(db, lost).await;
+    db.end_lease(lost).await;
+    let sweeper = || Sweeper::new(queue.clone(), Duration::from_millis(10));
+    let again = worker(db, async |_| Ok("2".into())).await.boot_id("node-7").sweeper(sweeper());
+    assert!(matches!(run(again).await, Err(Error::DuplicateBootId { .. })));
+    assert_eq!(verbs(&queue.show(lost).await.unwrap()), ["enqueue", "claim"]);
+    // One that is accepted does both.
+    let second = start(worker(db, async |_| Ok("2".into())).await.sweeper(sweeper()));
+    let shown = until_status(&queue, lost, Status::Success).await;
+    assert_eq!(verbs(&shown), ["enqueue", "claim", "requeue", "claim", "complete"]);
+    second.stop().await;
+}
+
+/// By somebody who never comes back.
+async fn claim(db: &Db, id: i64) {
+    let claimed = db.store().await.claim("somebody", 1).await.unwrap();
+    assert_eq!(claimed.iter().map(|task| task.id).collect::<Vec<_>>(), [id]);
 }
 
 async fn until_registered(queue: &Queue, boot_id: &str) {
