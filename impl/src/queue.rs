@@ -77,10 +77,11 @@ impl Queue {
         &self.store
     }
 
-    /// Creates the tables or brings them up; returns the version before (0: none). See [`Store::migrate`].
+    /// Creates the tables or brings them up; returns the version before (0: none). Waits for another process that is
+    /// migrating, ten minutes in all. See [`Store::migrate`].
     ///
     /// # Errors
-    /// [`Error::NewerSchema`], or the database's.
+    /// [`Error::NewerSchema`], [`Error::Unavailable`] where it did not come to its turn, or the database's.
     pub async fn migrate(&self) -> Result<i64, Error> {
         self.store.migrate().await
     }

@@ -1,12 +1,11 @@
 //! The tables: created and brought up, and checked at every start.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::mysql::MySqlConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _};
-
-use tokio::time::Instant;
 
 use super::sql::Dialect;
 use super::{Connections, Store, mysql};
@@ -32,8 +31,8 @@ const VERSIONS: &str =
 /// Serialises migrations on one PostgreSQL database.
 const MIGRATION_LOCK: i64 = 0x6c65_6173_6570;
 
-/// The same on MySQL; the names of its locks are the server's.
-const MYSQL_LOCK: &str = "SELECT COALESCE(GET_LOCK(CONCAT('leaseproof:', MD5(DATABASE())), 86400), 0)";
+/// The same on MySQL, for so many seconds; the names of its locks are the server's.
+const MYSQL_LOCK: &str = "SELECT COALESCE(GET_LOCK(CONCAT('leaseproof:', MD5(DATABASE())), ?), 0)";
 
 /// A table of this database that has a name of ours and is not ours.
 const MYSQL_FOREIGN: &str = "SELECT CAST(table_name AS CHAR) FROM information_schema.tables \
@@ -51,8 +50,14 @@ pub fn sqlite_schema(now: &str) -> String {
     script
 }
 
-/// How long a migration waits, by its own clock, until no other process is changing the file's journal mode.
-const MODE_CHANGE_WAIT: Duration = Duration::from_secs(10);
+/// How long [`Store::migrate`] may take, the wait for another process that is migrating included.
+pub const MIGRATION_DEADLINE: Duration = Duration::from_secs(600);
+
+/// How long SQLite waits for a lock before it is asked again: a caller that gives up leaves nothing waiting for longer.
+const SQLITE_WAIT: Duration = Duration::from_millis(200);
+
+/// Between two tries of what SQLite is too busy for.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 const SQLITE_BUSY: u32 = 5;
 
@@ -69,18 +74,47 @@ fn unreachable(error: sqlx::Error) -> Error {
 
 impl Store {
     /// Creates the tables or brings them up to [`SCHEMA_VERSION`]; returns the version before (0: none). Safe to call
-    /// again, and from several processes at once. Has no deadline.
+    /// again, and from several processes at once: one migrates, the others wait for it. Ends within
+    /// [`MIGRATION_DEADLINE`], on this process's monotonic clock; see [`Store::migrate_within`].
     ///
     /// # Errors
-    /// [`Error::NewerSchema`], or the database's. Nothing is changed then, except on MySQL, which knows no transaction
-    /// over `CREATE TABLE`: there what was made stays, and the next call takes it up.
+    /// See [`Store::migrate_within`].
     pub async fn migrate(&self) -> Result<i64, Error> {
+        self.migrate_within(MIGRATION_DEADLINE).await
+    }
+
+    /// [`Store::migrate`] with a deadline of the caller's, on this process's monotonic clock. It is the only one: the
+    /// server's own time-outs of statements and locks, and those of this store, are set to it for the one connection that
+    /// migrates.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the deadline passed before it was this process's turn, [`Error::Unknown`] where it
+    /// passed later; [`Error::NewerSchema`], or the database's. Nothing is changed then, except on MySQL, which knows no
+    /// transaction over `CREATE TABLE`: there what was made stays, and the next call takes it up.
+    pub async fn migrate_within(&self, limit: Duration) -> Result<i64, Error> {
+        let turn = AtomicBool::new(false);
+        let late = |has_turn: bool| match has_turn {
+            false => Error::Unavailable { verb: tags::MIGRATE, cause: Cause::Deadline { what: TURN, limit } },
+            true => {
+                Error::Unknown { verb: tags::MIGRATE, cause: Cause::Deadline { what: "end of the migration", limit } }
+            }
+        };
+        match tokio::time::timeout(limit, self.migrate_in_turn(limit, &turn)).await {
+            Ok(ended) => ended,
+            Err(_) => Err(late(turn.load(Ordering::Relaxed))),
+        }
+    }
+
+    /// Says by `turn` when nobody else is migrating any more.
+    async fn migrate_in_turn(&self, limit: Duration, turn: &AtomicBool) -> Result<i64, Error> {
         match &self.connections {
             Connections::Postgres(pool) => {
                 let mut connection = pool.connect_options().connect().await.map_err(unreachable)?;
                 let mut transaction = connection.begin().await.map_err(failed)?;
+                transaction.execute(AssertSqlSafe(postgres_timeouts(limit))).await.map_err(failed)?;
                 let lock = format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
                 transaction.execute(AssertSqlSafe(lock)).await.map_err(failed)?;
+                turn.store(true, Ordering::Relaxed);
                 let before =
                     bring_up(&mut *transaction, |version| POSTGRES[version].to_string(), Dialect::Postgres).await?;
                 transaction.commit().await.map_err(failed)?;
@@ -89,19 +123,21 @@ impl Store {
             Connections::Sqlite(pool) => {
                 // Only here is a missing file created, and the mode of the file set: WAL lets readers and a writer work
                 // at once.
-                let options = pool.connect_options().as_ref().clone();
+                let options = pool.connect_options().as_ref().clone().busy_timeout(SQLITE_WAIT);
                 let options = options.create_if_missing(true).journal_mode(sqlx::sqlite::SqliteJournalMode::Wal);
                 let mut connection = connect_in_turn(&options).await.map_err(unreachable)?;
-                let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+                begin_in_turn(&mut connection).await.map_err(failed)?;
+                turn.store(true, Ordering::Relaxed);
                 let script = |version: usize| SQLITE[version].replace("{now}", crate::SQLITE_NOW_MS);
-                let before = bring_up(&mut *transaction, script, Dialect::Sqlite).await?;
-                transaction.commit().await.map_err(failed)?;
+                // What is not committed is rolled back when the connection closes.
+                let before = bring_up(&mut connection, script, Dialect::Sqlite).await?;
+                connection.execute("COMMIT").await.map_err(failed)?;
                 connection.close().await.map_err(failed)?;
                 Ok(before)
             }
             Connections::MySql(pool) => {
                 let mut connection = pool.connect_options().connect().await.map_err(unreachable)?;
-                let before = migrate_mysql(&mut connection).await?;
+                let before = migrate_mysql(&mut connection, limit, turn).await?;
                 // The lock ends with its session.
                 connection.close().await.map_err(failed)?;
                 Ok(before)
@@ -127,16 +163,46 @@ impl Store {
     }
 }
 
-async fn migrate_mysql(connection: &mut MySqlConnection) -> Result<i64, Error> {
+/// What is waited for until nobody else migrates.
+const TURN: &str = "turn to migrate (another process may be migrating, or the database does not answer)";
+
+/// A session's time-outs for this transaction: the role, the database and the URL may have set others. Which of them there
+/// are depends on the server's version; 0 is none.
+fn postgres_timeouts(limit: Duration) -> String {
+    let ms = limit.as_millis().clamp(1, i32::MAX as u128);
+    format!(
+        "SELECT set_config(name, CASE name WHEN 'statement_timeout' THEN '{ms}' ELSE '0' END, true) FROM pg_settings \
+         WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')"
+    )
+}
+
+/// The same on MySQL and MariaDB, for the session. A lock is waited for in whole seconds.
+fn mysql_timeouts(limit: Duration) -> String {
+    let (seconds, ms) = (whole_seconds(limit), limit.as_millis().clamp(1, u32::MAX as u128));
+    format!(
+        "SET SESSION lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds} \
+         /*M!, max_statement_time = {seconds} */ /*!50708 , max_execution_time = {ms} */"
+    )
+}
+
+/// Not less than `limit`: the caller's clock is to end the wait. At most what the servers take, a year.
+fn whole_seconds(limit: Duration) -> u64 {
+    limit.as_secs().saturating_add(1).min(31_536_000)
+}
+
+async fn migrate_mysql(connection: &mut MySqlConnection, limit: Duration, turn: &AtomicBool) -> Result<i64, Error> {
     let refused = |why: String| Error::Rejected { verb: tags::MIGRATE, cause: Cause::System(why) };
     let version: String = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *connection).await.map_err(failed)?;
     if let Some(needed) = mysql::too_old(&version) {
         return Err(refused(format!("the server says it is {version}; {needed} or newer is needed")));
     }
-    let locked: i64 = sqlx::query_scalar(MYSQL_LOCK).fetch_one(&mut *connection).await.map_err(failed)?;
+    connection.execute(AssertSqlSafe(mysql_timeouts(limit))).await.map_err(failed)?;
+    let lock = sqlx::query_scalar(MYSQL_LOCK).bind(whole_seconds(limit));
+    let locked: i64 = lock.fetch_one(&mut *connection).await.map_err(failed)?;
     if locked != 1 {
-        return Err(refused("another process has been migrating this database for a day".into()));
+        return Err(Error::Unavailable { verb: tags::MIGRATE, cause: Cause::Deadline { what: TURN, limit } });
     }
+    turn.store(true, Ordering::Relaxed);
     // A statement that may be repeated would take any table of the name for ours, and hang triggers on it.
     let foreign: Option<String> =
         sqlx::query_scalar(MYSQL_FOREIGN).fetch_optional(&mut *connection).await.map_err(failed)?;
@@ -153,13 +219,20 @@ async fn migrate_mysql(connection: &mut MySqlConnection) -> Result<i64, Error> {
 /// not cover that change: it says SQLITE_BUSY at once (<https://www.sqlite.org/wal.html>, "Sometimes Queries Return
 /// SQLITE_BUSY In WAL Mode").
 async fn connect_in_turn(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
-    let begun = Instant::now();
     loop {
         match options.connect().await {
-            Err(error) if is_busy(&error) && begun.elapsed() < MODE_CHANGE_WAIT => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            Err(error) if is_busy(&error) => tokio::time::sleep(BUSY_PAUSE).await,
             other => return other,
+        }
+    }
+}
+
+/// Waits for the file's write lock as long as its caller lets it.
+async fn begin_in_turn(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    loop {
+        match connection.execute("BEGIN IMMEDIATE").await {
+            Err(error) if is_busy(&error) => tokio::time::sleep(BUSY_PAUSE).await,
+            other => return other.map(|_| ()),
         }
     }
 }

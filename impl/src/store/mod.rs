@@ -26,7 +26,7 @@ use leaseproof_rules::{
 
 pub(crate) use connection::Connections;
 pub use instances::{Instance, Registration};
-pub use migrate::{SCHEMA_VERSION, sqlite_schema};
+pub use migrate::{MIGRATION_DEADLINE, SCHEMA_VERSION, sqlite_schema};
 pub(crate) use row::{Param, Row};
 pub use sweep::{LostTask, UnknownInJournal};
 

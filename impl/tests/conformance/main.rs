@@ -67,6 +67,7 @@ cases! {
     locks_sqlite::a_writer_behind_another_gives_up_in_time_and_was_not_applied,
     locks_sqlite::a_reader_does_not_wait_for_a_writer,
     locks_sqlite::a_shorter_deadline_shortens_the_wait_for_the_lock,
+    schema::a_migration_waits_for_another_up_to_its_own_deadline,
 }
 
 cases! {
@@ -82,6 +83,7 @@ cases! {
     locks_postgres::a_writer_that_waited_past_the_end_of_its_lease_is_refused,
     locks_postgres::behind_a_lock_that_changed_nothing_the_clock_is_that_of_the_start_and_the_reading_protects,
     judged::every_statement_agrees_on_the_very_instant,
+    schema::a_migration_waits_for_another_up_to_its_own_deadline,
 }
 
 cases! {
@@ -99,6 +101,7 @@ cases! {
     locks_mariadb::the_clock_does_not_depend_on_the_session_s_time_zone,
     locks_mariadb::an_interrupted_migration_is_taken_up,
     locks_mariadb::what_does_not_fit_is_refused_and_not_cut_off,
+    schema::a_migration_waits_for_another_up_to_its_own_deadline,
     rights_mariadb::a_worker_needs_no_more_than_the_rights_that_are_named,
 }
 

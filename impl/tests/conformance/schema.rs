@@ -1,9 +1,10 @@
 //! The tables: made, checked, and what they refuse.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use leaseproof_queue::rules::{Guards, Status};
-use leaseproof_queue::{ABLATION, Error, NewTask, SCHEMA_VERSION};
+use leaseproof_queue::{ABLATION, Error, NewTask, Queue, SCHEMA_VERSION};
 use tokio::sync::Barrier;
 
 use crate::common::{Db, JoinSet, Kind, enqueue, row};
@@ -36,6 +37,43 @@ pub async fn several_processes_may_migrate_at_once(db: &Db) {
     let mut before = processes.join_all().await;
     before.sort_unstable();
     assert_eq!(before, [0, SCHEMA_VERSION, SCHEMA_VERSION, SCHEMA_VERSION, SCHEMA_VERSION]);
+}
+
+/// As long as its own deadline and no longer, whatever time-outs the server gives this account.
+pub async fn a_migration_waits_for_another_up_to_its_own_deadline(db: &Db) {
+    let name = db.name();
+    let url = match db.kind() {
+        Kind::Sqlite => db.url().to_string(),
+        Kind::Postgres => db.url_with("options[statement_timeout]=100&options[lock_timeout]=100"),
+        Kind::MariaDb => {
+            // What the server gives an account of its own, the others of this server do not notice.
+            let limited = format!("CREATE USER '{name}'@'%' IDENTIFIED BY 'limited' WITH MAX_STATEMENT_TIME 0.1");
+            db.execute(&limited).await;
+            db.execute(&format!("GRANT ALL ON {name}.* TO '{name}'@'%'")).await;
+            let (_, place) = db.url().rsplit_once('@').unwrap();
+            format!("mariadb://{name}:limited@{place}")
+        }
+    };
+    let (lock, unlock) = match db.kind() {
+        Kind::Sqlite => ("BEGIN IMMEDIATE", "ROLLBACK"),
+        Kind::Postgres => ("SELECT pg_advisory_lock(119182682449264)", "SELECT pg_advisory_unlock_all()"),
+        Kind::MariaDb => ("DO GET_LOCK(CONCAT('leaseproof:', MD5(DATABASE())), 10)", "DO RELEASE_ALL_LOCKS()"),
+    };
+    let mut other = db.session().await;
+    other.execute(lock).await;
+    let begun = Instant::now();
+    let queue = Queue::connect(&url).await.unwrap();
+    let error = queue.store().migrate_within(Duration::from_millis(500)).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert!(error.to_string().contains("turn to migrate"), "{error}");
+    let waited = begun.elapsed();
+    assert!(waited >= Duration::from_millis(450) && waited < Duration::from_secs(5), "{waited:?}");
+
+    let waiting = tokio::spawn(async move { queue.migrate().await });
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert!(!waiting.is_finished());
+    other.execute(unlock).await;
+    assert_eq!(waiting.await.unwrap().unwrap(), SCHEMA_VERSION);
 }
 
 fn assert_not_migrated(error: &Error) {
