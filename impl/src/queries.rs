@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use leaseproof_rules::{Answer, EffectRule, Entry, Epoch, Guards, Unknown, idempotency_key, query_token, settle};
 
 /// What a third party is asked.
@@ -76,11 +78,20 @@ impl StatusQueries {
         }
     }
 
-    /// Asks. No answer within `limit` is [`Answer::Unavailable`].
+    /// Asks. No answer within `limit` is [`Answer::Unavailable`], and so is a query that panics: it is one task's question,
+    /// and the sweeper has others.
     pub(crate) async fn ask(&self, kind: &str, question: Question, limit: Duration) -> Answer {
         let Some(ask) = self.by_effect.get(&(kind.to_owned(), question.effect_key.clone())) else {
             return Answer::Unavailable;
         };
-        tokio::time::timeout(limit, ask(question)).await.unwrap_or(Answer::Unavailable)
+        let asking = AssertUnwindSafe(async { ask(question).await }).catch_unwind();
+        match tokio::time::timeout(limit, asking).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => {
+                tracing::error!(kind, "a status query has panicked");
+                Answer::Unavailable
+            }
+            Err(_) => Answer::Unavailable,
+        }
     }
 }

@@ -1,17 +1,23 @@
 //! The sweeper: finds RUNNING tasks that need a decision, decides, and writes it down. Any number of processes may sweep.
 
+mod asking;
+
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use leaseproof_rules::{Decision, Judgement, Observation, Reason, UnknownEffect, decide_under};
+use leaseproof_rules::{Decision, Epoch, Judgement, Observation, Reason, UnknownEffect, decide_under};
 
 use crate::queries::{Question, StatusQueries};
-use crate::store::{Fenced, Learnt, LostTask};
+use crate::store::{Fenced, Learnt, LostTask, UnknownInJournal};
 use crate::{Error, Queue, Store};
+use asking::Asking;
 
 /// Tasks that one statement reads.
 const PAGE: u32 = 200;
+
+/// Between two looks, so that answers are heard also by a sweeper that is told to look without a pause.
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What one sweep did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,68 +63,102 @@ impl Sweeper {
         self
     }
 
-    /// Sweeps until `shutdown` comes true. A database that is away for a while is waited for.
+    /// Sweeps until `shutdown` comes true. A database that is away for a while is waited for. While third parties are
+    /// asked the sweeps go on: an answer that does not come holds up the task that needs it, and no other.
+    ///
+    /// A shutdown ends a sweep between two tasks. Questions that are under way are dropped; what would have followed from
+    /// their answers is left to whoever sweeps next.
     ///
     /// # Errors
     /// [`Error::NotMigrated`] or [`Error::NewerSchema`].
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let mut shutdown = pin!(shutdown);
+        let mut stop = Stop { told: false, by: pin!(shutdown) };
+        let mut asking = Asking::new(&self);
         loop {
-            match self.sweep_once().await {
-                Ok(report) if report.seen > 0 => tracing::info!(?report, "sweep"),
-                Ok(_) => {}
+            let mut report = SweepReport::default();
+            match self.look(&mut asking, &mut report, &mut stop).await {
+                Ok(()) => {}
                 Err(error @ (Error::NotMigrated { .. } | Error::NewerSchema { .. })) => return Err(error),
                 Err(error) => tracing::warn!(%error, "sweep"),
             }
-            tokio::select! {
-                biased;
-                () = &mut shutdown => return Ok(()),
-                () = tokio::time::sleep(self.every) => {}
+            let mut next_look = pin!(tokio::time::sleep(self.every.max(LEAST_INTERVAL)));
+            loop {
+                tokio::select! {
+                    biased;
+                    () = stop.wait() => return Ok(()),
+                    () = &mut next_look => break,
+                    Some(settled) = asking.next() => report.add(settled),
+                }
+            }
+            if report != SweepReport::default() {
+                tracing::info!(?report, "sweep");
             }
         }
     }
 
-    /// Looks once at every task that needs a decision now.
+    /// Looks once at every task that needs a decision now. Those for which a third party has to be asked come last, and
+    /// beside each other.
     ///
     /// # Errors
     /// The database's, where nothing could be read. What could not be written is in the report, and is tried again by
     /// the next sweep.
     pub async fn sweep_once(&self) -> Result<SweepReport, Error> {
-        let store = self.queue.store();
-        let mut report = SweepReport::default();
+        let mut stop = Stop { told: false, by: pin!(std::future::pending()) };
+        let (mut asking, mut report) = (Asking::new(self), SweepReport::default());
+        self.look(&mut asking, &mut report, &mut stop).await?;
+        while let Some(settled) = asking.next().await {
+            report.add(settled);
+        }
+        Ok(report)
+    }
+
+    /// Decides on every task that needs it and can be decided on without asking; the others are put to those that ask.
+    async fn look(
+        &self,
+        asking: &mut Asking<'_>,
+        report: &mut SweepReport,
+        stop: &mut Stop<'_, impl Future<Output = ()>>,
+    ) -> Result<(), Error> {
         let mut after = 0;
         loop {
-            let page = store.lost_tasks(after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(report) };
+            let page = tokio::select! {
+                biased;
+                () = stop.wait() => return Ok(()),
+                page = self.queue.store().lost_tasks(after, PAGE) => page?,
+            };
+            let Some(last) = page.last() else { return Ok(()) };
             after = last.id;
             let whole = page.len() == PAGE as usize;
             for task in page {
+                if stop.is_told().await {
+                    return Ok(());
+                }
+                let mut case = Case::of(task);
+                if asking.has(case.claim()) {
+                    continue;
+                }
                 report.seen += 1;
-                match self.settle(store, task).await {
-                    Ok(Settled::Requeued) => report.requeued += 1,
-                    Ok(Settled::Escalated) => report.escalated += 1,
-                    Ok(Settled::Waits) => report.waiting += 1,
-                    Ok(Settled::Overtaken) => report.overtaken += 1,
-                    Err(error) => {
-                        report.failed += 1;
-                        tracing::warn!(%error, "sweep");
-                    }
+                match self.settle(&mut case, false).await {
+                    Ok(Settled::Asks) => asking.push(case),
+                    settled => report.add(settled),
                 }
             }
             if !whole {
-                return Ok(report);
+                return Ok(());
             }
         }
     }
 
-    async fn settle(&self, store: &Store, mut task: LostTask) -> Result<Settled, Error> {
+    /// Decides, as far as it goes: where a third party has to be asked first, only if `may_ask`. What was decided of other
+    /// effects until then is kept in `case`.
+    async fn settle(&self, case: &mut Case, may_ask: bool) -> Result<Settled, Error> {
+        let store = self.queue.store();
+        let Case { task, unknown } = case;
         let policy = match task.policy.clone() {
             Ok(policy) => policy,
-            Err(why) => return self.escalate(store, &task, Reason::NotRetryable, &why).await,
+            Err(why) => return self.escalate(store, task, Reason::NotRetryable, &why).await,
         };
         let seen_as = format!("{:?}", task.signal);
-        let mut unknown = std::mem::take(&mut task.unknown);
-        unknown.reverse();
         let mut answer = None;
         loop {
             let next = unknown.last().cloned();
@@ -136,6 +176,7 @@ impl Sweeper {
             };
             match decide_under(&policy, &seen, store.guards()) {
                 Decision::Wait => return Ok(Settled::Waits),
+                Decision::Ask if !may_ask => return Ok(Settled::Asks),
                 Decision::Ask => {
                     let Some(effect) = &next else { return Ok(Settled::Waits) };
                     let question = Question::about(task.id, &effect.key, task.epoch, store.guards());
@@ -149,7 +190,7 @@ impl Sweeper {
                     });
                     if unknown.len() > 1 {
                         if let Some(learnt) = learnt {
-                            if !store.learn(self.fenced(&task, None), task.record_no, learnt).await? {
+                            if !store.learn(self.fenced(task, None), task.record_no, learnt).await? {
                                 return Ok(Settled::Overtaken);
                             }
                             task.record_no += 1;
@@ -158,7 +199,7 @@ impl Sweeper {
                         answer = None;
                         continue;
                     }
-                    let by = self.fenced(&task, Some(&seen_as));
+                    let by = self.fenced(task, Some(&seen_as));
                     let judgement = store.requeue(by, task.record_no, delay_ms, learnt).await?;
                     return Ok(settled(judgement, Settled::Requeued));
                 }
@@ -168,12 +209,12 @@ impl Sweeper {
                         && let Some(state) = self.queries.learnt(&task.kind, &effect.key, effect.rule, answer)
                     {
                         let learnt = Learnt { key: &effect.key, state, rule: effect.rule };
-                        if !store.learn(self.fenced(&task, None), task.record_no, learnt).await? {
+                        if !store.learn(self.fenced(task, None), task.record_no, learnt).await? {
                             return Ok(Settled::Overtaken);
                         }
                         task.record_no += 1;
                     }
-                    return self.escalate(store, &task, reason, &seen_as).await;
+                    return self.escalate(store, task, reason, &seen_as).await;
                 }
             }
         }
@@ -189,11 +230,74 @@ impl Sweeper {
     }
 }
 
+impl SweepReport {
+    fn add(&mut self, settled: Result<Settled, Error>) {
+        match settled {
+            Ok(Settled::Requeued) => self.requeued += 1,
+            Ok(Settled::Escalated) => self.escalated += 1,
+            Ok(Settled::Waits | Settled::Asks) => self.waiting += 1,
+            Ok(Settled::Overtaken) => self.overtaken += 1,
+            Err(error) => {
+                self.failed += 1;
+                tracing::warn!(%error, "sweep");
+            }
+        }
+    }
+}
+
 enum Settled {
     Requeued,
     Escalated,
     Waits,
     Overtaken,
+    /// The third party has to be asked first.
+    Asks,
+}
+
+/// A task on the way to its decision.
+struct Case {
+    task: LostTask,
+    /// The effects that nothing was decided about yet; the last is next.
+    unknown: Vec<UnknownInJournal>,
+}
+
+impl Case {
+    fn of(mut task: LostTask) -> Case {
+        let mut unknown = std::mem::take(&mut task.unknown);
+        unknown.reverse();
+        Case { task, unknown }
+    }
+
+    fn claim(&self) -> (i64, Epoch) {
+        (self.task.id, self.task.epoch)
+    }
+
+    fn next(&self) -> Option<&UnknownInJournal> {
+        self.unknown.last()
+    }
+}
+
+/// What tells a sweeper to end. May be asked again after it has come true.
+struct Stop<'a, F> {
+    told: bool,
+    by: Pin<&'a mut F>,
+}
+
+impl<F: Future<Output = ()>> Stop<'_, F> {
+    async fn wait(&mut self) {
+        if !self.told {
+            self.by.as_mut().await;
+            self.told = true;
+        }
+    }
+
+    async fn is_told(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.wait() => true,
+            () = std::future::ready(()) => false,
+        }
+    }
 }
 
 fn settled(judgement: Judgement, applied: Settled) -> Settled {

@@ -13,6 +13,7 @@ mod beats;
 mod contexts;
 mod desk;
 mod effects;
+mod pools;
 mod runs;
 mod shutdown;
 mod starts;
@@ -39,6 +40,13 @@ macro_rules! on_every_database {
         cases!(mariadb, crate::common::Kind::MariaDb, $($module::$case,)*);
     };
 }
+
+cases!(
+    only_postgres,
+    crate::common::Kind::Postgres,
+    pools::one_connection_serves_a_worker_of_several_slots_and_its_sweeper,
+    pools::a_handler_that_holds_the_only_connection_holds_up_the_queue_and_loses_nothing,
+);
 
 on_every_database! {
     runs::a_task_runs_and_its_result_is_stored,
@@ -96,6 +104,10 @@ on_every_database! {
     sweeps::every_unknown_effect_of_a_task_is_asked_about_and_none_is_requeued_half_known,
     sweeps::a_query_that_this_sweeper_does_not_have_counts_as_none,
     sweeps::a_third_party_that_hangs_does_not_hold_up_the_sweep,
+    sweeps::while_a_third_party_is_silent_other_tasks_are_decided,
+    sweeps::tasks_are_asked_about_side_by_side_but_not_all_at_once,
+    sweeps::a_query_that_panics_counts_as_no_answer,
+    sweeps::a_shutdown_ends_a_sweep_that_is_under_way,
     sweeps::what_was_learnt_is_kept_when_the_task_goes_to_a_person_all_the_same,
     sweeps::an_owner_that_reports_while_the_sweeper_asks_is_not_overwritten,
     sweeps::two_sweepers_at_once_decide_each_task_once,

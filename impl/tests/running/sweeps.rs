@@ -6,7 +6,7 @@ use leaseproof_queue::rules::{Answer, EffectRule, Entry, OnUnknown, Policy, Reas
 use leaseproof_queue::{NewTask, Queue, StatusQueries, SweepReport, Sweeper};
 
 use crate::common::{Db, HOUR_MS, LIVE_OWNER, LOST_OWNER, by};
-use crate::support::{NO_INSTRUMENT, at_once, put, rule, start, until_status, verbs, within};
+use crate::support::{Count, NO_INSTRUMENT, at_once, put, rule, start, until_status, verbs, within};
 use crate::third_party::ThirdParty;
 
 fn sweeper(queue: &Queue) -> Sweeper {
@@ -176,6 +176,112 @@ pub async fn a_third_party_that_hangs_does_not_hold_up_the_sweep(db: &Db) {
     assert_eq!(came_to(&queue, plain).await.0, Status::Pending);
 }
 
+/// Nor one that is lost only while the question is on its way.
+pub async fn while_a_third_party_is_silent_other_tasks_are_decided(db: &Db) {
+    let queue = db.queue().await.deadline(Duration::from_secs(3_600));
+    let asking = lost(db, &queue, at_once(), Some(rule(false, true, true, OnUnknown::Escalate))).await;
+    let asked = Count::default();
+    let counted = asked.clone();
+    let hangs = StatusQueries::new().with("kind", "charge", move |_| {
+        counted.up();
+        std::future::pending()
+    });
+    let sweeping = tokio::spawn(sweeper(&queue).queries(hangs).run(std::future::pending()));
+    let is_asked = async {
+        while asked.get() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within(is_asked).await;
+    let plain = lost(db, &queue, at_once(), None).await;
+    until_status(&queue, plain, Status::Pending).await;
+    assert_eq!((came_to(&queue, asking).await.0, asked.get()), (Status::Running, 1), "asked once at a time");
+    sweeping.abort();
+}
+
+/// One silent third party would else take a deadline for each of its tasks; all at once would be an attack on it.
+pub async fn tasks_are_asked_about_side_by_side_but_not_all_at_once(db: &Db) {
+    let queue = db.queue().await;
+    put_asking(db, 30).await;
+    let (now, most, total) = (Count::default(), Count::default(), Count::default());
+    let (counted, seen, asked) = (now.clone(), most.clone(), total.clone());
+    let queries = StatusQueries::new().with("kind", "charge", move |_| {
+        let (now, most, total) = (counted.clone(), seen.clone(), asked.clone());
+        async move {
+            total.up();
+            if now.up() + 1 > most.get() {
+                most.up();
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            now.down();
+            Answer::Unavailable
+        }
+    });
+    let report = sweeper(&queue).queries(queries).sweep_once().await.unwrap();
+    assert_eq!(report, SweepReport { seen: 30, waiting: 30, ..SweepReport::default() });
+    assert_eq!((most.get(), total.get()), (8, 30));
+}
+
+/// So many lost tasks of which a third party has to be asked; returns their ids.
+async fn put_asking(db: &Db, count: usize) -> Vec<i64> {
+    let running = leaseproof_queue::rules::Row { lease_live: false, ..crate::common::row(Status::Running, 1) };
+    let ids = db.put_all(&vec![running; count]).await;
+    let asked = i64::from(instruments(rule(false, true, true, OnUnknown::Escalate)));
+    let intents: Vec<String> = ids.iter().map(|id| format!("({id}, 'charge', 1, 'INTENT', {asked}, 0)")).collect();
+    let into = "INSERT INTO effects (task_id, effect_key, epoch, state, rule, at_ms) VALUES";
+    db.execute(&format!("{into} {}", intents.join(", "))).await;
+    db.execute(&format!("UPDATE tasks SET lease_until_ms = {} - 1000", db.clock())).await;
+    ids
+}
+
+/// It is one task's question; the sweeper has others.
+pub async fn a_query_that_panics_counts_as_no_answer(db: &Db) {
+    let queue = db.queue().await;
+    let asking = lost(db, &queue, at_once(), Some(rule(false, true, true, OnUnknown::Escalate))).await;
+    let plain = lost(db, &queue, at_once(), None).await;
+    let at_call = StatusQueries::new().with("kind", "charge", |_| -> std::future::Ready<Answer> { panic!("at once") });
+    let later = StatusQueries::new().with("kind", "charge", async |_| panic!("later"));
+    for (queries, requeued) in [(at_call, 1), (later, 0)] {
+        let report = sweeper(&queue).queries(queries).sweep_once().await.unwrap();
+        let seen = 1 + requeued;
+        assert_eq!(report, SweepReport { seen, requeued, waiting: 1, ..SweepReport::default() });
+    }
+    assert_eq!((came_to(&queue, asking).await.0, came_to(&queue, plain).await.0), (Status::Running, Status::Pending));
+}
+
+/// Neither while it waits for a third party nor while it has many tasks to write.
+pub async fn a_shutdown_ends_a_sweep_that_is_under_way(db: &Db) {
+    let queue = db.queue().await.deadline(Duration::from_secs(3_600));
+    let (says, mut said) = tokio::sync::mpsc::unbounded_channel();
+    let hangs = StatusQueries::new().with("kind", "charge", move |_| {
+        says.send(()).ok();
+        std::future::pending()
+    });
+    put_asking(db, 3).await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(sweeper(&queue).queries(hangs).run(async {
+        stopped.await.ok();
+    }));
+    within(said.recv()).await.unwrap();
+    stop.send(()).unwrap();
+    within(running).await.unwrap().unwrap();
+
+    let running = leaseproof_queue::rules::Row { lease_live: false, ..crate::common::row(Status::Running, 1) };
+    db.put_all(&[running; 150]).await;
+    let mut other = db.session().await;
+    other.execute("BEGIN").await;
+    other.execute("UPDATE tasks SET last_error = 'locked'").await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let hasty = db.queue().await.deadline(Duration::from_millis(300));
+    let running = tokio::spawn(sweeper(&hasty).run(async {
+        stopped.await.ok();
+    }));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    stop.send(()).unwrap();
+    within(running).await.unwrap().unwrap();
+    other.execute("ROLLBACK").await;
+}
+
 pub async fn what_was_learnt_is_kept_when_the_task_goes_to_a_person_all_the_same(db: &Db) {
     let queue = db.queue().await;
     let policy = Policy { max_interruptions: 0, ..at_once() };
@@ -248,14 +354,10 @@ pub async fn a_report_counts_every_kind_of_decision(db: &Db) {
 /// More than one page, and a first page on which nothing can be decided: what comes after it is reached.
 pub async fn tasks_that_wait_do_not_hide_those_behind_them(db: &Db) {
     let queue = db.queue().await;
-    let running = leaseproof_queue::rules::Row { lease_live: false, ..crate::common::row(Status::Running, 1) };
-    let ids = db.put_all(&[running; 205]).await;
-    let asked = i64::from(instruments(rule(false, true, true, OnUnknown::Escalate)));
-    let intents: Vec<String> =
-        ids[..202].iter().map(|id| format!("({id}, 'charge', 1, 'INTENT', {asked}, 0)")).collect();
-    let into = "INSERT INTO effects (task_id, effect_key, epoch, state, rule, at_ms) VALUES";
-    db.execute(&format!("{into} {}", intents.join(", "))).await;
-    db.execute(&format!("UPDATE tasks SET lease_until_ms = {} - 1000", db.clock())).await;
+    put_asking(db, 202).await;
+    for _ in 0..3 {
+        lost(db, &queue, at_once(), None).await;
+    }
     let silent = StatusQueries::new().with("kind", "charge", async |_| Answer::Unavailable);
     let report = sweeper(&queue).queries(silent).sweep_once().await.unwrap();
     assert_eq!(report, SweepReport { seen: 205, requeued: 3, waiting: 202, ..SweepReport::default() });
