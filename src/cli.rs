@@ -96,11 +96,12 @@ pub struct ReplayArgs {
     leaseproof check --ablations --json\n  \
     leaseproof check --design all\n  \
     leaseproof check --beyond\n  \
+    leaseproof check --coverage\n  \
     leaseproof check --decisions --only 'query, else escalate'\n\n\
     The designs commit-running and single-transaction are there to be compared with: they are expected to violate.")]
 pub struct CheckArgs {
     /// Which design to check, or all three. Exit code 1 is the answer one expects of the two older ones.
-    #[arg(long, default_value = "lease", value_parser = designs, conflicts_with_all = ["without", "ablations", "decisions", "beyond"])]
+    #[arg(long, default_value = "lease", value_parser = designs, conflicts_with_all = ["without", "ablations", "decisions", "beyond", "coverage"])]
     pub design: Designs,
     /// Switch one guard off and see what breaks. Exit code 1 is then the answer one expects.
     #[arg(long, value_name = "GUARD", conflicts_with = "ablations", value_parser = guard)]
@@ -116,6 +117,10 @@ pub struct CheckArgs {
     /// rule is unsafe, or asks for a person without need.
     #[arg(long, conflicts_with_all = ["ablations", "without"])]
     pub decisions: bool,
+    /// Count every kind of step, in each of the three designs, over the worlds in which it is checked. Exit code 1 if one
+    /// never happens and is not said why.
+    #[arg(long, conflicts_with_all = ["ablations", "without", "decisions", "beyond"])]
+    pub coverage: bool,
     /// With --decisions: only declarations whose words contain this, e.g. "key" or "nothing, else".
     #[arg(long, value_name = "TEXT", requires = "decisions")]
     pub only: Option<String>,

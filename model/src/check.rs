@@ -12,7 +12,7 @@ use crate::free::{self, LeaseModel};
 use crate::graph::{CheckError, ExploreError, Graph, Limits, Outcome, Trigger, explore_on, explore_states};
 use crate::packed::Packed;
 use crate::properties;
-use crate::witness;
+use crate::witness::{self, Witness};
 use crate::world::{World, WorldError};
 pub use crate::worlds::{ablation_world, beyond_worlds, default_worlds, protects};
 
@@ -189,7 +189,7 @@ pub fn check_worlds(worlds: Vec<World>, selection: Selection) -> Result<Vec<Chec
         _ => Vec::new(),
     };
     // Not seen in any world yet.
-    rows.extend(witnesses.iter().map(|(name, _)| row(name.clone(), RowKind::Sometimes, Holds::Violated)));
+    rows.extend(witnesses.iter().map(|witness| row(witness.name.clone(), RowKind::Sometimes, Holds::Violated)));
 
     for world in worlds {
         world.validate().map_err(|error| ModelError::World { world: world.name.clone(), error })?;
@@ -211,9 +211,9 @@ pub fn check_worlds(worlds: Vec<World>, selection: Selection) -> Result<Vec<Chec
             check_property(&graph, *property, row)?;
             row.seconds += started.elapsed().as_secs_f64();
         }
-        for ((_, seen), row) in witnesses.iter().zip(of_witnesses) {
+        for (witness, row) in witnesses.iter().zip(of_witnesses) {
             let started = Instant::now();
-            find_witness(&graph, seen, row)?;
+            find_witness(&graph, witness, row)?;
             row.seconds += started.elapsed().as_secs_f64();
         }
     }
@@ -245,16 +245,12 @@ fn check_property(graph: &Graph<'_, LeaseModel>, property: Property, row: &mut C
     Ok(())
 }
 
-fn find_witness(
-    graph: &Graph<'_, LeaseModel>,
-    seen: &dyn Fn(&LeaseModel, &crate::state::State) -> bool,
-    row: &mut CheckRow,
-) -> Result<(), ModelError> {
-    if row.holds == Holds::Holds {
+fn find_witness(graph: &Graph<'_, LeaseModel>, witness: &Witness, row: &mut CheckRow) -> Result<(), ModelError> {
+    let model = graph.model();
+    if row.holds == Holds::Holds || !(witness.applies)(&model.world) {
         return Ok(());
     }
-    let model = graph.model();
-    let report = graph.check_sometimes(&row.property, |state| seen(model, &state.unpack()))?;
+    let report = graph.check_sometimes(&row.property, |state| (witness.seen)(model, &state.unpack()))?;
     match report.outcome {
         Outcome::Holds => {
             row.holds = Holds::Holds;

@@ -92,12 +92,16 @@ pub fn next(setup: &Setup, state: &State, slot: usize) -> Next {
         Phase::Calling => Next::Call,
         Phase::Recording => write(Verb::Outcome, Status::Running),
         Phase::Completing => write(Verb::Complete, Status::Success),
-        Phase::Failing | Phase::FailingBad | Phase::Unsure => after_failure(setup, state, run),
+        Phase::Failing | Phase::FailingBad | Phase::Unsure => after_failure(setup, state, slot),
     }
 }
 
-/// The failing executor decides by the same rule as the sweeper (A3).
-fn after_failure(setup: &Setup, state: &State, run: Run) -> Next {
+/// What the failing executor in this slot decides on; `None` if none is failing there.
+pub fn observe(setup: &Setup, state: &State, slot: usize) -> Option<Observation> {
+    let run = state.runs[slot];
+    if !matches!(run.phase, Phase::Failing | Phase::FailingBad | Phase::Unsure) {
+        return None;
+    }
     let index = usize::from(run.task);
     let row = &state.tasks[index];
     let intent_only = run.phase == Phase::Unsure || row.journal == Some(Entry::Intent);
@@ -106,16 +110,22 @@ fn after_failure(setup: &Setup, state: &State, run: Run) -> Next {
         answer: run.answer,
         asked_ms: 0,
     });
-    let seen = Observation {
+    Some(Observation {
         signal: Signal::Failed { retryable: run.phase != Phase::FailingBad },
         running_ms: 0,
         attempts: u32::from(row.attempts),
         interruptions: u32::from(row.interruptions),
         unknown,
         progress: setup.progress(index, row.recorded()),
-    };
+    })
+}
+
+/// The failing executor decides by the same rule as the sweeper (A3).
+fn after_failure(setup: &Setup, state: &State, slot: usize) -> Next {
+    let Some(seen) = observe(setup, state, slot) else { return Next::Wait };
+    let run = state.runs[slot];
     let decision = setup.decide(&seen);
-    match Request::of_decision(index, run.epoch, decision, Verb::Retry, Verb::GiveUp) {
+    match Request::of_decision(run.task.into(), run.epoch, decision, Verb::Retry, Verb::GiveUp) {
         Some(request) => Next::Write(request.at_step(run.step)),
         None if decision == Decision::Ask => Next::Query,
         None => Next::Wait,

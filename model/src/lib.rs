@@ -7,6 +7,7 @@ mod bits;
 pub mod boots;
 pub mod check;
 pub mod copies;
+pub mod coverage;
 pub mod database;
 pub mod describe;
 pub mod designs;

@@ -6,6 +6,7 @@ use leaseproof_model::check::{
     CheckRow, Holds, RowKind, Selection, ablation_world, beyond_worlds, check, check_ablation, check_worlds,
     default_worlds, protects,
 };
+use leaseproof_model::coverage::Kind;
 use leaseproof_model::describe::describe;
 use leaseproof_model::fail_over::AfterFailOver;
 use leaseproof_model::free::LeaseModel;
@@ -31,8 +32,9 @@ fn every_property_holds_in_every_default_world_and_none_for_want_of_a_case() {
     }
     let count = |kind| rows.iter().filter(|row| row.kind == kind).count();
     assert_eq!((count(RowKind::Always), count(RowKind::Eventually)), (9, 1));
-    // Six statuses, six reasons, an effect in part, and two handlers at work on one task.
-    assert_eq!(count(RowKind::Sometimes), 14);
+    // Six statuses, six reasons, five decisions, the faults, an effect in part, and two handlers at work on one task.
+    let faults = Kind::ALL.into_iter().filter(|kind| kind.is_fault()).count();
+    assert_eq!((count(RowKind::Sometimes), faults), (33, 14));
 }
 
 #[test]

@@ -19,6 +19,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if args.decisions {
         return super::decisions::run(args);
     }
+    if args.coverage {
+        return super::coverage::run(args);
+    }
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     let internal = |error: ModelError| Failure::Internal(error.to_string());

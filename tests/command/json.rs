@@ -136,6 +136,20 @@ fn check_decisions() {
 }
 
 #[test]
+fn check_coverage() {
+    let rows = Place::empty().json(&["check", "--coverage"]);
+    let rows = rows.as_array().unwrap();
+    let [happens, absent] = documented("check --coverage --json").as_array().unwrap().clone().try_into().unwrap();
+    for row in rows {
+        same_shape("check --coverage", if row["absent"].is_null() { &happens } else { &absent }, row);
+        assert_eq!(row["count"].as_u64().unwrap() > 0, row["absent"].is_null(), "{row}");
+    }
+    for design in ["commit-running", "single-transaction", "lease"] {
+        assert_eq!(rows.iter().filter(|row| row["design"] == design).count(), rows.len() / 3, "{design}");
+    }
+}
+
+#[test]
 fn replay_on_both_rungs() {
     let place = Place::empty();
     let story = repository("scenarios/stories/crash-around-the-call.toml");

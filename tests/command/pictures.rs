@@ -143,6 +143,13 @@ fn check_names_the_broken_property_and_shows_the_run() {
 }
 
 #[test]
+fn the_documentation_shows_which_steps_the_checks_have_seen() {
+    let table = Place::empty().good(&["check", "--coverage"]);
+    let page = std::fs::read_to_string(repository("docs/model.md")).unwrap();
+    assert!(page.contains(&format!("```text\n{table}```\n")), "docs/model.md shows another table than this:\n{table}");
+}
+
+#[test]
 fn what_the_design_does_not_promise_is_shown_as_the_documentation_has_it() {
     let output = Place::empty().run(&["check", "--beyond"]);
     assert_eq!(output.status.code(), Some(1));

@@ -48,7 +48,7 @@ fn each_command_prints_what_stands_beside_it() {
         };
         if command == "check" {
             // It takes as long as all the others together, and another test runs it: here only the names.
-            let names: Vec<String> = witnesses().into_iter().map(|(name, _)| name).collect();
+            let names: Vec<String> = witnesses().into_iter().map(|witness| witness.name).collect();
             assert!(prints.iter().all(|part| names.iter().any(|name| name == part)), "{prints:?}");
             continue;
         }
