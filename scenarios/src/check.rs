@@ -6,9 +6,10 @@ use std::ops::Range;
 use leaseproof_rules::{Backoff, EffectRule, Guard, Instruments, OnExhausted, OnUnknown, Policy};
 use toml::Spanned;
 
-use crate::duration::Millis;
 use crate::error::StoryError;
 use crate::file::{EffectTable, ExpectTable, FaultTable, File, PolicyTable, QueueTable, TaskTable};
+use crate::limits::Length;
+use crate::path::field_at;
 use crate::story::{
     Act, Effect, Executor, Expect, Fault, Node, Op, PersonAct, PersonDecision, Phase, Point, RunEnd, Story, Task,
     Timing, Trigger, Way,
@@ -28,6 +29,14 @@ pub const REQUIREMENTS: [&str; 33] = [
     "E-A", "E-B", "E-C", "E1", "E2", "E3", "E4", "E5", "E6", "E7", "H1", "H2", "H3", "H4",
 ];
 
+/// The names that are accepted.
+const NAMES: &str = "1 to 40 letters a-z and A-Z, digits, '-', '_' and '.'";
+
+fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=40).contains(&text.len()) && text.chars().all(is_plain)
+}
+
 struct Place<'a> {
     file: &'a str,
     text: &'a str,
@@ -43,7 +52,8 @@ pub(crate) fn parse(name: &str, file: &str, text: &str) -> Checked<Story> {
     let place = Place { file, text };
     let raw: File = toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| place.line(span.start));
-        StoryError { file: file.to_owned(), line, field: String::new(), why: error.message().to_owned() }
+        let field = error.span().map_or_else(String::new, |span| field_at(text, span.start));
+        StoryError { file: file.to_owned(), line, field, why: error.message().to_owned() }
     })?;
     place.story(name, raw)
 }
@@ -56,6 +66,14 @@ impl Place<'_> {
     fn refuse<T>(&self, span: Range<usize>, field: impl Into<String>, why: impl Into<String>) -> Checked<T> {
         let line = Some(self.line(span.start));
         Err(StoryError { file: self.file.to_owned(), line, field: field.into(), why: why.into() })
+    }
+
+    /// A name is printed, stored and sent: no more than what is plain everywhere.
+    fn name(&self, text: &Spanned<String>, field: &str) -> Checked<()> {
+        match is_name(text.get_ref()) {
+            true => Ok(()),
+            false => self.refuse(text.span(), field, format!("{:?} is not a name; accepted: {NAMES}", text.get_ref())),
+        }
     }
 
     /// One of the accepted words, or an error that lists them.
@@ -84,6 +102,13 @@ impl Place<'_> {
                 return self.refuse(id.span(), "requirements", why);
             }
         }
+        if !is_name(name) {
+            let why = format!("{name:?}, the file's name without its ending, is the story's name; accepted: {NAMES}");
+            return Err(StoryError { file: self.file.to_owned(), line: None, field: String::new(), why });
+        }
+        if raw.title.get_ref().is_empty() || raw.title.get_ref().chars().any(char::is_control) {
+            return self.refuse(raw.title.span(), "title", "accepted: one line, not empty, without control characters");
+        }
         let guards = Guard::ALL.map(|guard| (guard.name(), guard));
         let without = raw.without.as_ref().map(|text| self.word(text, "without", &guards)).transpose()?;
         let policy = self.policy(&raw.policy)?;
@@ -94,7 +119,7 @@ impl Place<'_> {
             .faults
             .iter()
             .enumerate()
-            .map(|(i, fault)| self.fault(fault, &format!("faults[{i}]"), &executors))
+            .map(|(i, fault)| self.fault(fault, &format!("faults[{i}]"), &executors, timing.horizon_ms))
             .collect::<Checked<Vec<_>>>()?;
         let mut decisions = Vec::new();
         for (i, decision) in raw.decisions.iter().enumerate() {
@@ -109,7 +134,7 @@ impl Place<'_> {
         let expect = self.expect(&raw.expect)?;
         Ok(Story {
             name: name.to_owned(),
-            title: raw.title,
+            title: raw.title.into_inner(),
             question: raw.question,
             requirements: raw.requirements.into_iter().map(Spanned::into_inner).collect(),
             sources: raw.sources,
@@ -133,11 +158,11 @@ impl Place<'_> {
             lease_ms: raw.lease.0,
             heartbeat_ms: raw.heartbeat.0,
             fence_margin_ms: raw.fence_margin.map_or(standard.fence_margin_ms, |d| d.0),
-            max_attempts: raw.max_attempts.unwrap_or(standard.max_attempts),
-            max_interruptions: raw.max_interruptions.unwrap_or(standard.max_interruptions),
+            max_attempts: raw.max_attempts.map_or(standard.max_attempts, |count| count.0),
+            max_interruptions: raw.max_interruptions.map_or(standard.max_interruptions, |count| count.0),
             backoff: Backoff {
                 base_ms,
-                factor: raw.retry_factor.unwrap_or(1),
+                factor: raw.retry_factor.map_or(1, |count| count.0),
                 max_ms: raw.retry_max.map_or(standard.backoff.max_ms.max(base_ms), |d| d.0),
             },
             expected_run_ms: raw.expected_run.map(|d| d.0),
@@ -154,7 +179,7 @@ impl Place<'_> {
     }
 
     fn timing(&self, raw: &QueueTable) -> Checked<Timing> {
-        let get = |value: &Option<Spanned<Millis>>, field: &str, standard_ms: u64| match value {
+        let get = |value: &Option<Spanned<Length>>, field: &str, standard_ms: u64| match value {
             Some(ms) if ms.get_ref().0 == 0 => self.refuse(ms.span(), field, "must be longer than 0"),
             Some(ms) => Ok(ms.get_ref().0),
             None => Ok(standard_ms),
@@ -176,6 +201,7 @@ impl Place<'_> {
         let mut names = BTreeSet::from(["sweeper", "database", "third_party", "person"]);
         let mut out = Vec::new();
         for (i, executor) in all.iter().enumerate() {
+            self.name(&executor.name, &format!("executors[{i}].name"))?;
             if !names.insert(executor.name.get_ref()) {
                 let why = format!("{:?} names another node already", executor.name.get_ref());
                 return self.refuse(executor.name.span(), format!("executors[{i}].name"), why);
@@ -185,7 +211,7 @@ impl Place<'_> {
                 let why = format!("{slots} slots; accepted: 1 to {MAX_SLOTS}");
                 return self.refuse(text.span(), format!("executors[{i}].slots"), why);
             }
-            let start_ms = executor.start.map_or(0, |d| d.0);
+            let start_ms = executor.start.as_ref().map_or(0, |d| d.get_ref().0);
             out.push(Executor { name: executor.name.get_ref().clone(), slots, start_ms });
         }
         Ok(out)
@@ -199,6 +225,7 @@ impl Place<'_> {
         let mut names = BTreeSet::new();
         let mut out = Vec::new();
         for (i, task) in all.iter().enumerate() {
+            self.name(&task.name, &format!("tasks[{i}].name"))?;
             if !names.insert(task.name.get_ref()) {
                 let why = format!("{:?} names another task already", task.name.get_ref());
                 return self.refuse(task.name.span(), format!("tasks[{i}].name"), why);
@@ -230,6 +257,7 @@ impl Place<'_> {
     }
 
     fn effect(&self, raw: &EffectTable, field: &str, task: &TaskTable) -> Checked<Effect> {
+        self.name(&raw.key, &format!("{field}.key"))?;
         if raw.after.get_ref() > task.work.get_ref() {
             let why = format!("{} is later than the whole work, {}", raw.after.get_ref(), task.work.get_ref());
             return self.refuse(raw.after.span(), format!("{field}.after"), why);
@@ -274,7 +302,7 @@ impl Place<'_> {
         self.word(text, field, &words)
     }
 
-    fn fault(&self, raw: &FaultTable, field: &str, executors: &[Executor]) -> Checked<Fault> {
+    fn fault(&self, raw: &FaultTable, field: &str, executors: &[Executor], horizon_ms: u64) -> Checked<Fault> {
         let on = self.node(&raw.on, &format!("{field}.on"), executors)?;
         let trigger = match (&raw.at, &raw.after) {
             (Some(at), None) => {
@@ -292,11 +320,19 @@ impl Place<'_> {
                     );
                     return self.refuse(at.span(), format!("{field}.at"), why);
                 }
-                let nth = raw.nth.as_ref().map_or(1, |nth| *nth.get_ref());
+                let nth = raw.nth.as_ref().map_or(1, |nth| nth.get_ref().0);
                 if let Some(zero) = raw.nth.as_ref().filter(|_| nth == 0) {
                     return self.refuse(zero.span(), format!("{field}.nth"), "counts from 1");
                 }
                 Trigger::At { point, nth }
+            }
+            (None, Some(after)) if after.get_ref().0 >= horizon_ms => {
+                let horizon = Length(horizon_ms);
+                let why = format!(
+                    "{} is not before the horizon: it would never strike; accepted: less than {horizon}",
+                    after.get_ref()
+                );
+                return self.refuse(after.span(), format!("{field}.after"), why);
             }
             (None, Some(after)) => Trigger::After { ms: after.get_ref().0 },
             _ => {
@@ -308,6 +344,18 @@ impl Place<'_> {
             return self.refuse(nth.span(), format!("{field}.nth"), "goes with a point (at), not with a time (after)");
         }
         let act = self.act(raw, field, executors, trigger)?;
+        if let (Trigger::After { ms }, Node::Executor(index), Act::Crash { .. } | Act::Pause { .. }, Some(after)) =
+            (trigger, on, act, &raw.after)
+            && ms < executors[index].start_ms
+        {
+            let why = format!(
+                "at {} {} is not there yet, it starts at {}: there is nothing to strike",
+                after.get_ref(),
+                raw.on.get_ref(),
+                Length(executors[index].start_ms)
+            );
+            return self.refuse(after.span(), format!("{field}.after"), why);
+        }
         Ok(Fault { trigger, on, act })
     }
 
@@ -335,7 +383,7 @@ impl Place<'_> {
                 self.refuse(raw.act.span(), format!("{field}.do"), "a message is lost at a point (at), not at a time")
             }
             "lose" => {
-                let times = raw.times.as_ref().map_or(1, |times| *times.get_ref());
+                let times = raw.times.as_ref().map_or(1, |times| times.get_ref().0);
                 match &raw.times {
                     Some(zero) if times == 0 => {
                         self.refuse(zero.span(), format!("{field}.times"), "must be at least 1")
@@ -357,7 +405,26 @@ impl Place<'_> {
                     Some(text) => self.word(text, &format!("{field}.way"), &ways)?,
                     None => Way::Both,
                 };
-                Ok(Act::Cut { peer: self.node(peer, &format!("{field}.peer"), executors)?, way, ms })
+                let other = self.node(peer, &format!("{field}.peer"), executors)?;
+                let on = self.node(&raw.on, &format!("{field}.on"), executors)?;
+                let serves = |node: Node| matches!(node, Node::Database | Node::ThirdParty);
+                if serves(on) == serves(other) {
+                    let why = format!(
+                        "{} and {} never speak with each other: nothing would be cut; executors and the sweeper speak \
+                         with the database and the third party",
+                        raw.on.get_ref(),
+                        peer.get_ref()
+                    );
+                    return self.refuse(peer.span(), format!("{field}.peer"), why);
+                }
+                match &raw.duration {
+                    Some(zero) if ms == Some(0) => self.refuse(
+                        zero.span(),
+                        format!("{field}.for"),
+                        "must be longer than 0; leave it out: for good",
+                    ),
+                    _ => Ok(Act::Cut { peer: other, way, ms }),
+                }
             }
         }
     }
@@ -376,10 +443,10 @@ impl Place<'_> {
         Ok(Expect {
             verdicts,
             recovers_within_ms: raw.recovers_within.map(|d| d.0),
-            effects_max: raw.effects_max,
-            effects_min: raw.effects_min,
-            late_results_min: raw.late_results_min,
-            runs_max: raw.runs_max,
+            effects_max: raw.effects_max.map(|count| count.0),
+            effects_min: raw.effects_min.map(|count| count.0),
+            late_results_min: raw.late_results_min.map(|count| count.0),
+            runs_max: raw.runs_max.map(|count| count.0),
         })
     }
 }

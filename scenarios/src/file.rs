@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::duration::Millis;
+use crate::limits::{Count, Length};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
     pub version: Spanned<u32>,
-    pub title: String,
+    pub title: Spanned<String>,
     pub question: String,
     #[serde(default)]
     pub requirements: Vec<Spanned<String>>,
@@ -31,32 +31,32 @@ pub(crate) struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyTable {
-    pub lease: Millis,
-    pub heartbeat: Millis,
-    pub fence_margin: Option<Millis>,
-    pub max_attempts: Option<u32>,
-    pub max_interruptions: Option<u32>,
-    pub retry_delay: Option<Millis>,
-    pub retry_factor: Option<u32>,
-    pub retry_max: Option<Millis>,
-    pub expected_run: Option<Millis>,
+    pub lease: Length,
+    pub heartbeat: Length,
+    pub fence_margin: Option<Length>,
+    pub max_attempts: Option<Count>,
+    pub max_interruptions: Option<Count>,
+    pub retry_delay: Option<Length>,
+    pub retry_factor: Option<Count>,
+    pub retry_max: Option<Length>,
+    pub expected_run: Option<Length>,
     pub on_exhausted: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QueueTable {
-    pub poll: Option<Spanned<Millis>>,
-    pub sweep: Option<Spanned<Millis>>,
-    pub deadline: Option<Spanned<Millis>>,
-    pub horizon: Option<Spanned<Millis>>,
+    pub poll: Option<Spanned<Length>>,
+    pub sweep: Option<Spanned<Length>>,
+    pub deadline: Option<Spanned<Length>>,
+    pub horizon: Option<Spanned<Length>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskTable {
     pub name: Spanned<String>,
-    pub work: Spanned<Millis>,
+    pub work: Spanned<Length>,
     #[serde(default)]
     pub ends: Vec<Spanned<String>>,
     #[serde(default)]
@@ -67,7 +67,7 @@ pub(crate) struct TaskTable {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EffectTable {
     pub key: Spanned<String>,
-    pub after: Spanned<Millis>,
+    pub after: Spanned<Length>,
     #[serde(default)]
     pub instruments: Vec<Spanned<String>>,
     pub on_unknown: Option<Spanned<String>>,
@@ -78,21 +78,21 @@ pub(crate) struct EffectTable {
 pub(crate) struct ExecutorTable {
     pub name: Spanned<String>,
     pub slots: Option<Spanned<u32>>,
-    pub start: Option<Millis>,
+    pub start: Option<Spanned<Length>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FaultTable {
     pub at: Option<Spanned<String>>,
-    pub nth: Option<Spanned<u32>>,
-    pub after: Option<Spanned<Millis>>,
+    pub nth: Option<Spanned<Count>>,
+    pub after: Option<Spanned<Length>>,
     pub on: Spanned<String>,
     #[serde(rename = "do")]
     pub act: Spanned<String>,
-    pub times: Option<Spanned<u32>>,
+    pub times: Option<Spanned<Count>>,
     #[serde(rename = "for")]
-    pub duration: Option<Spanned<Millis>>,
+    pub duration: Option<Spanned<Length>>,
     pub peer: Option<Spanned<String>>,
     pub way: Option<Spanned<String>>,
 }
@@ -103,16 +103,16 @@ pub(crate) struct DecisionTable {
     pub task: Spanned<String>,
     #[serde(rename = "do")]
     pub act: Spanned<String>,
-    pub after: Millis,
+    pub after: Length,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectTable {
     pub verdicts: Spanned<Vec<Spanned<String>>>,
-    pub recovers_within: Option<Millis>,
-    pub effects_max: Option<u32>,
-    pub effects_min: Option<u32>,
-    pub late_results_min: Option<u32>,
-    pub runs_max: Option<u32>,
+    pub recovers_within: Option<Length>,
+    pub effects_max: Option<Count>,
+    pub effects_min: Option<Count>,
+    pub late_results_min: Option<Count>,
+    pub runs_max: Option<Count>,
 }

@@ -11,7 +11,9 @@ mod duration;
 mod error;
 mod file;
 mod library;
+mod limits;
 mod met;
+mod path;
 mod story;
 mod verdict;
 

@@ -140,6 +140,82 @@ fn an_unknown_version_word_or_verdict_is_refused_with_what_is_accepted() {
 }
 
 #[test]
+fn a_number_out_of_range_is_refused_with_its_field_and_the_range() {
+    for (from, to, field, accepted) in [
+        ("\"20s\"", "\"25h\"", "tasks[0].work", "0s to 24h"),
+        ("lease = \"30s\"", "lease = \"1441m\"", "policy.lease", "0s to 24h"),
+        ("do = \"lose\"", "do = \"crash\"\nfor = \"9999h\"", "faults[0].for", "0s to 24h"),
+        ("do = \"lose\"", "do = \"lose\"\ntimes = 101", "faults[0].times", "0 to 100"),
+        ("do = \"lose\"", "do = \"lose\"\nnth = 4294967296", "faults[0].nth", "0 to 100"),
+        ("[[tasks]]", "max_attempts = -1\n[[tasks]]", "policy.max_attempts", "0 to 100"),
+        ("[expect]", "[expect]\nruns_max = 101", "expect.runs_max", "0 to 100"),
+    ] {
+        let error = wrong(from, to);
+        assert_eq!(error.field, field, "{error}");
+        assert!(error.line.is_some() && error.why.contains(accepted), "{error}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused_with_its_field() {
+    for (from, to, field, line) in [
+        ("\"20s\"", "20", "tasks[0].work", 12),
+        ("title = \"t\"", "title = 3", "title", 2),
+        ("on = \"w1\"", "on = [\"w1\"]", "faults[0].on", 19),
+        ("[\"P1\"]", "[\"P1\", 7]", "requirements[1]", 4),
+        ("lease = \"30s\"", "\"le\\u001base\" = \"30s\"", "policy.le\\u{1b}ase", 7),
+    ] {
+        let error = wrong(from, to);
+        assert_eq!((error.field.as_str(), error.line), (field, Some(line)), "{error}");
+    }
+}
+
+#[test]
+fn a_name_that_is_empty_or_not_plain_is_refused_with_the_accepted_form() {
+    let effect = "work = \"20s\"\n[[tasks.effects]]\nafter = \"1s\"\nkey = ";
+    for bad in ["\"\"", "\"a b\"", "\"\\u001b[31m\"", "\"a\\n\"", "\"\\u202e\""] {
+        for (from, to, field) in [
+            ("name = \"t1\"", format!("name = {bad}"), "tasks[0].name"),
+            ("name = \"w1\"", format!("name = {bad}"), "executors[0].name"),
+            ("work = \"20s\"", format!("{effect}{bad}"), "tasks[0].effects[0].key"),
+        ] {
+            let error = wrong(from, &to);
+            assert_eq!(error.field, field, "{error}");
+            assert!(error.why.contains("1 to 40 letters"), "{error}");
+            assert!(!error.to_string().chars().any(char::is_control), "{error:?}");
+        }
+    }
+    assert!(wrong("title = \"t\"", "title = \"\\u001b[2J\"").to_string().contains("control characters"));
+    let unnamed = parse("x/two words.toml", GOOD).expect_err("not a name");
+    assert!(unnamed.why.contains("the story's name"), "{unnamed}");
+}
+
+#[test]
+fn a_fault_that_can_have_no_effect_is_refused() {
+    let fault = "at = \"claim.reply\"\non = \"w1\"\ndo = \"lose\"";
+    for (to, field, says) in [
+        ("after = \"10m\"\non = \"w1\"\ndo = \"crash\"", "faults[0].after", "less than 10m"),
+        ("after = \"1s\"\non = \"w1\"\ndo = \"pause\"\nfor = \"0s\"", "faults[0].for", "how long"),
+        ("after = \"1s\"\non = \"w1\"\ndo = \"cut\"\npeer = \"w1\"", "faults[0].peer", "never speak"),
+        ("after = \"1s\"\non = \"w1\"\ndo = \"cut\"\npeer = \"sweeper\"", "faults[0].peer", "never speak"),
+        ("after = \"1s\"\non = \"database\"\ndo = \"cut\"\npeer = \"third_party\"", "faults[0].peer", "never speak"),
+        (
+            "after = \"1s\"\non = \"w1\"\ndo = \"cut\"\npeer = \"database\"\nfor = \"0s\"",
+            "faults[0].for",
+            "longer than 0",
+        ),
+    ] {
+        let error = wrong(fault, to);
+        assert_eq!(error.field, field, "{error}");
+        assert!(error.why.contains(says), "{error}");
+    }
+    let early = GOOD.replacen("name = \"w1\"", "name = \"w1\"\nstart = \"9s\"", 1);
+    let early = early.replacen(fault, "after = \"8s\"\non = \"w1\"\ndo = \"crash\"", 1);
+    let error = parse("x/story.toml", &early).expect_err("nothing to strike");
+    assert!(error.field == "faults[0].after" && error.why.contains("starts at 9s"), "{error}");
+}
+
+#[test]
 fn an_unreadable_file_is_one_clear_error() {
     let error = load(std::path::Path::new("no/such/story.toml")).expect_err("not there");
     assert!(error.to_string().starts_with("no/such/story.toml: can not be read"), "{error}");

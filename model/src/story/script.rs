@@ -85,7 +85,8 @@ impl Script {
     /// Prepares a story; `guards` are those in force.
     pub fn new(story: &Story, guards: Guards) -> Result<Script, StoryModelError> {
         let tick_ms = story.tick_ms();
-        let ticks = |ms: u64| Ticks::try_from(ms / tick_ms).unwrap_or(NEVER).min(NEVER);
+        // What is longer than the story can last is as good as NEVER / 4: it is not over when the story is.
+        let ticks = |ms: u64| Ticks::try_from(ms / tick_ms).unwrap_or(NEVER).min(NEVER / 4);
         // Sums of a moment and a duration must stay below NEVER.
         if ticks(story.timing.horizon_ms) >= NEVER / 4 {
             let horizon_ms = story.timing.horizon_ms;
