@@ -247,3 +247,20 @@ fn a_story_beyond_the_model_is_refused_and_one_that_runs_out_of_epochs_is_cut() 
     assert!(outcome.cut);
     assert_eq!(verdicts(&outcome), []);
 }
+
+/// What lasts longer than the story can is not over when the story is, however many ticks it measures.
+#[test]
+fn durations_far_beyond_the_horizon_are_played() {
+    let fine = "[queue]\npoll = \"999ms\"\nsweep = \"24h\"\ndeadline = \"24h\"\nhorizon = \"2s\"\n";
+    let crash = "[[faults]]\nafter = \"1500ms\"\non = \"w1\"\ndo = \"crash\"\nfor = \"24h\"\n";
+    let cut = "[[faults]]\nafter = \"1500ms\"\non = \"w1\"\ndo = \"cut\"\npeer = \"database\"\nfor = \"24h\"\n";
+    // Not from 0 s: the moment at which its work would be over has to be later than the longest duration.
+    let late = "[[executors]]\nname = \"w1\"\nstart = \"1s\"\n";
+    for fault in [crash, cut] {
+        let tasks = "[[tasks]]\nname = \"t1\"\nwork = \"24h\"\n";
+        // Poll and horizon make a tick of 1 ms of it: 24 h are more ticks than the clock's field holds.
+        let text = [fine, tasks, late, fault].concat();
+        let outcome = run_story(&story("", &text)).unwrap();
+        assert_eq!(verdicts(&outcome), [Verdict::Stuck], "{fault}");
+    }
+}

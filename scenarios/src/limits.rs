@@ -1,4 +1,4 @@
-//! How large the numbers of a story may be: one bound for its durations and moments, one for its counts. What is within
+//! How large the numbers of a story may be, and what its names hold. Of numbers: one bound for its durations and moments, one for its counts. What is within
 //! them, the model's packed state and the simulation's clock can hold.
 
 use std::fmt;
@@ -11,6 +11,14 @@ use crate::duration::Millis;
 pub(crate) const LONGEST: Millis = Millis(24 * 3_600_000);
 /// The largest count of a story.
 pub(crate) const MOST: u32 = 100;
+
+/// The names that are accepted.
+pub(crate) const NAMES: &str = "1 to 40 letters a-z and A-Z, digits, '-', '_' and '.'";
+
+pub(crate) fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=40).contains(&text.len()) && text.chars().all(is_plain)
+}
 
 /// A duration or a moment of a story, in ms: at most [`LONGEST`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

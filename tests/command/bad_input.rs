@@ -37,9 +37,12 @@ fn changed(from: &str, to: &str) -> (String, usize) {
 
 #[test]
 fn a_story_that_does_not_fit_is_refused_with_line_field_and_what_is_accepted() {
-    let cases: [(&str, &str, &[&str]); 6] = [
+    let cases: [(&str, &str, &[&str]); 9] = [
         ("do = \"crash\"", "do = \"crash\"\nfoo = 1", &["foo", "expected one of"]),
         ("lease = \"30s\"", "lease = \"-30s\"", &["-30s", "not negative"]),
+        ("lease = \"30s\"", "lease = \"25h\"", &["policy.lease", "25h", "0s to 24h"]),
+        ("lease = \"30s\"", "lease = 30", &["policy.lease", "duration"]),
+        ("after = \"12s\"", "after = \"24h\"", &["faults[0].after", "horizon"]),
         ("after = \"12s\"", "at = \"nowhere.reply\"", &["nowhere", "claim"]),
         ("on = \"w1\"", "on = \"w9\"", &["w9", "w1", "w2"]),
         ("verdicts = [\"auto-recovered\"]", "verdicts = [\"fine\"]", &["fine", "auto-recovered"]),
