@@ -2,10 +2,56 @@
 
 use leaseproof_rules::{Answer, Entry, Reason, Status};
 
+use crate::state::Shape;
+
+/// Pieces of a state: tasks, runs, what the first sweeper remembers by task, persons. All else is no piece.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pieces(u32);
+
+impl Pieces {
+    pub(crate) const NONE: Pieces = Pieces(0);
+    pub(crate) const ALL: Pieces = Pieces(!0);
+    pub(crate) const RUNS: Pieces = Pieces(0xFFFF << 4);
+
+    pub(crate) const fn task(index: usize) -> Pieces {
+        Pieces(1 << index)
+    }
+
+    pub(crate) const fn run(slot: usize) -> Pieces {
+        Pieces(1 << (4 + slot))
+    }
+
+    pub(crate) const fn seen(task: usize) -> Pieces {
+        Pieces(1 << (20 + task))
+    }
+
+    pub(crate) const fn desk(person: usize) -> Pieces {
+        Pieces(1 << (24 + person))
+    }
+
+    pub(crate) const fn and(self, other: Pieces) -> Pieces {
+        Pieces(self.0 | other.0)
+    }
+}
+
+/// A piece of a state. To be inlined wherever it is coded.
+pub(crate) trait Piece {
+    fn code(&mut self, shape: Shape, c: &mut impl Coder);
+}
+
 /// Goes over the fields of a state in a fixed order, and writes them to bits or reads them from bits.
 pub(crate) trait Coder {
     /// The next field: `width` bits of `value`.
     fn bits(&mut self, value: &mut u32, width: u32);
+
+    /// The fields of a piece, which always take the same number of bits.
+    #[inline(always)]
+    fn piece(&mut self, _which: Pieces, piece: &mut impl Piece, shape: Shape)
+    where
+        Self: Sized,
+    {
+        piece.code(shape, self);
+    }
 
     /// The next field, of a type that knows its width.
     #[inline(always)]
@@ -22,6 +68,20 @@ pub(crate) trait Coder {
         self.bits(&mut bits, width);
         *value = bits as u8;
     }
+}
+
+/// What a writer goes over stays as it is, so nothing is read back into it.
+macro_rules! fields_are_only_written {
+    () => {
+        #[inline(always)]
+        fn field<F: Field>(&mut self, value: &mut F) {
+            self.bits(&mut value.to_bits(), F::WIDTH);
+        }
+        #[inline(always)]
+        fn small(&mut self, value: &mut u8, width: u32) {
+            self.bits(&mut u32::from(*value), width);
+        }
+    };
 }
 
 /// Packs. Numbers that do not fit their width would make two states one, so that is a panic: a fault of the model.
@@ -43,6 +103,8 @@ impl<'a> Writer<'a> {
 }
 
 impl Coder for Writer<'_> {
+    fields_are_only_written!();
+
     #[inline]
     fn bits(&mut self, value: &mut u32, width: u32) {
         let value = u64::from(*value);
@@ -71,6 +133,8 @@ impl<const WORDS: usize> ArrayWriter<WORDS> {
 
 // Inlined in any case: with a constant shape the position is a constant too, and a field is two instructions.
 impl<const WORDS: usize> Coder for ArrayWriter<WORDS> {
+    fields_are_only_written!();
+
     #[inline(always)]
     fn bits(&mut self, value: &mut u32, width: u32) {
         let value = u64::from(*value);
@@ -81,6 +145,52 @@ impl<const WORDS: usize> Coder for ArrayWriter<WORDS> {
             self.words[word + 1] = value >> (64 - shift);
         }
         self.at += width;
+    }
+}
+
+/// Packs anew those pieces of packed words that have changed.
+pub(crate) struct Patch<const WORDS: usize> {
+    pub(crate) words: [u64; WORDS],
+    at: u32,
+    pieces: Pieces,
+    /// Within a piece that stays as it is.
+    skips: bool,
+}
+
+impl<const WORDS: usize> Patch<WORDS> {
+    pub(crate) fn new(words: [u64; WORDS], at: u32, pieces: Pieces) -> Self {
+        Patch { words, at, pieces, skips: false }
+    }
+}
+
+// As with the array: where everything is inlined and the shape is constant, a piece left out costs one test.
+impl<const WORDS: usize> Coder for Patch<WORDS> {
+    fields_are_only_written!();
+
+    #[inline(always)]
+    fn bits(&mut self, value: &mut u32, width: u32) {
+        if !self.skips {
+            let (value, mask) = (u64::from(*value), (1 << width) - 1);
+            assert!(value & !mask == 0, "a field of {width} bits can not hold {value}");
+            let (word, shift) = ((self.at / 64) as usize, self.at % 64);
+            self.words[word] = self.words[word] & !(mask << shift) | value << shift;
+            if shift + width > 64 {
+                let shift = 64 - shift;
+                self.words[word + 1] = self.words[word + 1] & !(mask >> shift) | value >> shift;
+            }
+        }
+        self.at += width;
+    }
+
+    #[inline(always)]
+    fn piece(&mut self, which: Pieces, piece: &mut impl Piece, shape: Shape) {
+        if self.pieces.0 & which.0 == 0 {
+            self.skips = true;
+            piece.code(shape, self);
+            self.skips = false;
+        } else {
+            piece.code(shape, self);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The packed state has little room; so each of these is coded only where a world asks for it.
 
-use crate::bits::{Coder, Field};
+use crate::bits::{Coder, Field, Piece};
 use crate::copies::Sent;
 use crate::state::{MAX_TASKS, Seen, Shape, State, Task};
 

@@ -26,14 +26,15 @@ impl Fair for LeaseModel {
         self.class_of(&state.unpack(), action)
     }
 
-    fn successors(&self, state: &Packed, actions: &mut Vec<Action>, mut each: impl FnMut(Option<u8>, Packed)) {
-        let state = state.unpack();
+    fn successors(&self, packed: &Packed, actions: &mut Vec<Action>, mut each: impl FnMut(Option<u8>, Packed)) {
+        let state = packed.unpack();
         self.actions_of(&state, actions);
         for action in actions.drain(..) {
             let class = self.class_of(&state, &action);
+            let changed = self.changed_by(&state, &action);
             let mut after = state;
             self.step(&mut after, action);
-            each(class, Packed::pack_in_place(&mut after, self.world.setup.shape));
+            each(class, packed.repack(&mut after, self.world.setup.shape, changed));
         }
     }
 }

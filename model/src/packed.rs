@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::bits::{ArrayWriter, Coder, Reader};
+use crate::bits::{ArrayWriter, Coder, Patch, Pieces, Reader};
 use crate::copies::Sent;
 use crate::describe::{PERSONS, SWEEPERS};
 use crate::extra::{Boot, Extras};
@@ -25,6 +25,16 @@ fn code(state: &mut State, shape: Shape, c: &mut impl Coder) {
     constants!(1 1, 1 2, 1 3, 2 1, 2 2, 2 3)
 }
 
+#[inline(always)]
+fn code_shape(shape: &mut Shape, c: &mut impl Coder) {
+    let (mut tasks, mut runs, mut parts) = (shape.tasks as u8, shape.runs as u8, shape.parts as u8);
+    c.small(&mut tasks, 2);
+    c.small(&mut runs, 2);
+    c.small(&mut parts, 3);
+    (shape.tasks, shape.runs, shape.parts) = (tasks.into(), runs.into(), parts.into());
+    shape.extras.code(c);
+}
+
 /// A [`State`] of a free world, packed. Equal exactly when the states are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Packed([u64; 4]);
@@ -37,15 +47,27 @@ impl Packed {
 
     /// As [`Packed::pack`], without a copy: writing goes over the fields as reading does, and leaves them as they are.
     #[inline]
-    pub(crate) fn pack_in_place(state: &mut State, shape: Shape) -> Packed {
+    fn pack_in_place(state: &mut State, shape: Shape) -> Packed {
         let mut writer = ArrayWriter::new();
         // Only what the world uses is kept, so that small worlds have room for what large ones have none for.
-        writer.small(&mut (shape.tasks as u8), 2);
-        writer.small(&mut (shape.runs as u8), 2);
-        writer.small(&mut (shape.parts as u8), 3);
-        { shape.extras }.code(&mut writer);
+        code_shape(&mut { shape }, &mut writer);
         code(state, shape, &mut writer);
         Packed(writer.words)
+    }
+
+    /// Packs a state that differs from this one in `changed` pieces at most.
+    #[inline]
+    pub(crate) fn repack(&self, state: &mut State, shape: Shape, changed: Pieces) -> Packed {
+        // With extras a state has parts whose width varies.
+        if shape.extras != Extras::NONE {
+            return Packed::pack_in_place(state, shape);
+        }
+        let mut patch = Patch::new(self.0, 0, changed);
+        code_shape(&mut { shape }, &mut patch);
+        code(state, shape, &mut patch);
+        let packed = Packed(patch.words);
+        debug_assert_eq!(packed, Packed::pack(state, shape), "a step changes more than {changed:?}");
+        packed
     }
 
     /// Unpacks.
@@ -55,13 +77,8 @@ impl Packed {
 
     fn unpack_with_shape(&self) -> (State, Shape) {
         let mut reader = Reader::new(&self.0);
-        let (mut tasks, mut runs, mut parts) = (0, 0, 0);
-        reader.small(&mut tasks, 2);
-        reader.small(&mut runs, 2);
-        reader.small(&mut parts, 3);
-        let mut extras = Extras::NONE;
-        extras.code(&mut reader);
-        let shape = Shape { tasks: tasks.into(), runs: runs.into(), parts: parts.into(), extras };
+        let mut shape = Shape { tasks: 0, runs: 0, parts: 0, extras: Extras::NONE };
+        code_shape(&mut shape, &mut reader);
         let mut state = State::NEW;
         code(&mut state, shape, &mut reader);
         (state, shape)

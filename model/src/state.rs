@@ -4,7 +4,7 @@
 
 use leaseproof_rules::{Answer, Entry, Property, Reason, Row, Signal, Status};
 
-use crate::bits::{Coder, Field};
+use crate::bits::{Coder, Field, Piece, Pieces};
 use crate::extra::{Extra, Extras};
 
 /// Tasks at most.
@@ -129,7 +129,9 @@ impl Task {
             c.field(&mut self.superseded);
         }
     }
+}
 
+impl Piece for Task {
     #[inline(always)]
     fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         self.code_row(shape, c);
@@ -233,7 +235,9 @@ pub struct Run {
 impl Run {
     /// Nothing to do.
     pub const IDLE: Run = Run { phase: Phase::Idle, task: 0, epoch: 0, answer: None, step: 0 };
+}
 
+impl Piece for Run {
     #[inline(always)]
     fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.phase);
@@ -299,9 +303,11 @@ impl Field for Option<Picked> {
 impl Seen {
     /// Nothing remembered.
     pub const NOTHING: Seen = Seen { signal: None, epoch: 0, intent: false, answer: None, recorded: 0 };
+}
 
+impl Piece for Seen {
     #[inline(always)]
-    pub(crate) fn code(&mut self, shape: Shape, c: &mut impl Coder) {
+    fn code(&mut self, shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.signal);
         c.small(&mut self.epoch, EPOCH_BITS);
         c.field(&mut self.intent);
@@ -330,8 +336,11 @@ pub struct Desk {
 impl Desk {
     /// Looks at nothing.
     pub const EMPTY: Desk = Desk { open: false, task: 0, epoch: 0, found_out: false, truth: None };
+}
 
-    fn code(&mut self, c: &mut impl Coder) {
+impl Piece for Desk {
+    #[inline(always)]
+    fn code(&mut self, _shape: Shape, c: &mut impl Coder) {
         c.field(&mut self.open);
         c.small(&mut self.task, 2);
         c.small(&mut self.epoch, EPOCH_BITS);
@@ -414,17 +423,17 @@ impl State {
     /// Inlined, and so are its parts: a caller with a constant shape gets code without loops.
     #[inline(always)]
     pub(crate) fn code(&mut self, shape: Shape, c: &mut impl Coder) {
-        for task in &mut self.tasks[..shape.tasks] {
-            task.code(shape, c);
+        for (i, task) in self.tasks[..shape.tasks].iter_mut().enumerate() {
+            c.piece(Pieces::task(i), task, shape);
         }
-        for run in &mut self.runs[..shape.runs] {
-            run.code(shape, c);
+        for (i, run) in self.runs[..shape.runs].iter_mut().enumerate() {
+            c.piece(Pieces::run(i), run, shape);
         }
-        for seen in &mut self.seen[..shape.tasks] {
-            seen.code(shape, c);
+        for (i, seen) in self.seen[..shape.tasks].iter_mut().enumerate() {
+            c.piece(Pieces::seen(i), seen, shape);
         }
-        for desk in &mut self.desks {
-            desk.code(c);
+        for (i, desk) in self.desks.iter_mut().enumerate() {
+            c.piece(Pieces::desk(i), desk, shape);
         }
         c.small(&mut self.reruns, 3);
         c.field(&mut self.calm);

@@ -2,6 +2,7 @@
 
 use leaseproof_rules::{Answer, Status};
 
+use crate::bits::Pieces;
 use crate::boots;
 use crate::database::{Request, apply};
 use crate::executor::{self, Heard, Next};
@@ -35,6 +36,47 @@ impl LeaseModel {
                 Some(person::request(setup, state, desk.task.into(), desk.epoch, act, desk.truth))
             }
             _ => None,
+        }
+    }
+
+    /// What a step changes at most, besides what is no piece. Where there are extras it is not asked for.
+    #[inline]
+    pub(crate) fn changed_by(&self, state: &State, action: &Action) -> Pieces {
+        // SUCCESS of a task writes what it puts into the outbox.
+        let row = |task: usize| {
+            let entry = self.world.setup.entry_of(task).map_or(Pieces::NONE, Pieces::task);
+            Pieces::task(task).and(entry)
+        };
+        let both = |slot: usize| Pieces::run(slot).and(row(state.runs[slot].task.into()));
+        match *action {
+            Action::Look { run, .. }
+            | Action::Work { run, .. }
+            | Action::Deadline { run }
+            | Action::SelfFence { run }
+            | Action::Crash { run } => Pieces::run(run.into()),
+            Action::Exchange { run, .. }
+            | Action::Call { run }
+            | Action::Query { run, .. }
+            | Action::Heartbeat { run }
+            | Action::Release { run, .. } => both(run.into()),
+            Action::Deliver { task, .. } => Pieces::task(task.into()).and(Pieces::RUNS),
+            Action::DeliverPart { task, .. }
+            | Action::DeliverCopy { task, .. }
+            | Action::CallLost { task, .. }
+            | Action::Expire { task }
+            | Action::Overrun { task }
+            | Action::ClockBack { task }
+            | Action::Due { task } => Pieces::task(task.into()),
+            Action::Sweep { task, .. } => Pieces::seen(task.into()),
+            Action::SweeperAsks { task, .. } | Action::SweeperWrites { task, .. } => {
+                row(task.into()).and(Pieces::seen(task.into()))
+            }
+            Action::Open { by, .. } | Action::FindOut { by } => Pieces::desk(by.into()),
+            Action::Decide { by, .. } => Pieces::desk(by.into()).and(row(state.desks[usize::from(by)].task.into())),
+            Action::Calm => Pieces::NONE,
+            Action::Start { .. } | Action::Deploy | Action::Copy { .. } | Action::CopyArrives | Action::FailOver => {
+                Pieces::ALL
+            }
         }
     }
 
