@@ -155,11 +155,19 @@ pub(crate) struct Patch<const WORDS: usize> {
     pieces: Pieces,
     /// Within a piece that stays as it is.
     skips: bool,
+    /// Bits of numbers that do not fit their field. Looked at once, in the end: a test for every field is felt.
+    too_large: u64,
 }
 
 impl<const WORDS: usize> Patch<WORDS> {
-    pub(crate) fn new(words: [u64; WORDS], at: u32, pieces: Pieces) -> Self {
-        Patch { words, at, pieces, skips: false }
+    pub(crate) fn new(words: [u64; WORDS], pieces: Pieces) -> Self {
+        Patch { words, at: 0, pieces, skips: false, too_large: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn finish(self) -> [u64; WORDS] {
+        assert!(self.too_large == 0, "a field can not hold its number");
+        self.words
     }
 }
 
@@ -171,7 +179,7 @@ impl<const WORDS: usize> Coder for Patch<WORDS> {
     fn bits(&mut self, value: &mut u32, width: u32) {
         if !self.skips {
             let (value, mask) = (u64::from(*value), (1 << width) - 1);
-            assert!(value & !mask == 0, "a field of {width} bits can not hold {value}");
+            self.too_large |= value & !mask;
             let (word, shift) = ((self.at / 64) as usize, self.at % 64);
             self.words[word] = self.words[word] & !(mask << shift) | value << shift;
             if shift + width > 64 {
@@ -309,6 +317,14 @@ mod tests {
             reader.bits(&mut value, width);
             assert_eq!(value, expected);
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "a field can not hold its number")]
+    fn nor_where_only_a_piece_is_packed_anew() {
+        let mut patch = Patch::new([0; 1], Pieces::ALL);
+        patch.bits(&mut 8, 3);
+        patch.finish();
     }
 
     #[test]

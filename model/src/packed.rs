@@ -62,10 +62,10 @@ impl Packed {
         if shape.extras != Extras::NONE {
             return Packed::pack_in_place(state, shape);
         }
-        let mut patch = Patch::new(self.0, 0, changed);
+        let mut patch = Patch::new(self.0, changed);
         code_shape(&mut { shape }, &mut patch);
         code(state, shape, &mut patch);
-        let packed = Packed(patch.words);
+        let packed = Packed(patch.finish());
         debug_assert_eq!(packed, Packed::pack(state, shape), "a step changes more than {changed:?}");
         packed
     }
