@@ -10,7 +10,7 @@ use crate::fail_over;
 use crate::free::{Action, Fate, LeaseModel};
 use crate::outside;
 use crate::person::{self, Act};
-use crate::state::{Desk, Phase, Seen, State};
+use crate::state::{Desk, Phase, Run, Seen, State};
 use crate::sweeper;
 
 impl LeaseModel {
@@ -109,10 +109,7 @@ impl LeaseModel {
                 let index = usize::from(task);
                 outside::take_call(setup, state, index, token, step);
                 let done = outside::call(setup, state, index, token, step, None);
-                let sender = state.runs[..setup.shape.runs]
-                    .iter()
-                    .position(|run| run.phase == Phase::Waiting && run.task == task && run.epoch == token);
-                if let (Some(slot), false) = (sender, lost) {
+                if let (Some(slot), false) = (self.sender_of(state, task, token), lost) {
                     let heard = if done { Heard::CallDone } else { Heard::CallRefused };
                     executor::hear(setup, state, slot, heard);
                 }
@@ -199,6 +196,12 @@ impl LeaseModel {
             }
             Action::Calm => state.calm = true,
         }
+    }
+
+    /// The slot of the run that waits for the reply to this call, if it still does.
+    pub(crate) fn sender_of(&self, state: &State, task: u8, token: u8) -> Option<usize> {
+        let waits = |run: &Run| run.phase == Phase::Waiting && run.task == task && run.epoch == token;
+        state.runs[..self.world.setup.shape.runs].iter().position(waits)
     }
 
     fn ask(&self, state: &mut State, index: usize, epoch: u8, step: u8, fate: Fate) -> Answer {

@@ -107,10 +107,9 @@ fn can_show(world: &World, kind: Kind) -> bool {
         Kind::Deploy => world.faults.deploy,
         Kind::Copy | Kind::CopyArrives => shape.extras.copies,
         Kind::ClockBack => world.faults.clock_back,
-        Kind::CallLost | Kind::Arrives | Kind::ArrivesUnheard | Kind::ArrivesLate | Kind::Deadline => calls,
+        Kind::CallLost | Kind::ArrivesUnheard | Kind::ArrivesLate => calls,
         Kind::ArrivesInPart => calls && shape.parts > 1,
         Kind::ArrivesTwice => calls && world.faults.calls_twice,
-        Kind::FailOver => world.fail_over.is_some(),
         _ => true,
     }
 }

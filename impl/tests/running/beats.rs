@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::common::{Db, HOUR_MS};
 use crate::support::{
-    Count, Ends, NO_INSTRUMENT, at_once, gate, put, short_lease, start, sweeping, take_over, until, verbs, within,
+    Count, NO_INSTRUMENT, at_once, ending, gate, put, short_lease, start, sweeping, take_over, until, verbs, within,
     worker,
 };
 
@@ -71,13 +71,12 @@ pub async fn a_lost_lease_cancels_the_handler_and_nothing_further_is_written(db:
     let queue = db.queue().await;
     let id = put(&queue, beating()).await;
     let (door, mut keeper) = gate();
-    let (ends, ended) = oneshot::channel();
-    let ends = Arc::new(Mutex::new(Some(ends)));
+    let (ends, ended) = ending();
     let lost_call = Count::default();
     let calls = lost_call.clone();
     let worker = start(
         worker(db, move |ctx| {
-            let (door, calls, ends) = (door.clone(), calls.clone(), Ends(ends.lock().unwrap().take()));
+            let (door, calls, ends) = (door.clone(), calls.clone(), ends());
             async move {
                 let _ends = ends;
                 door.pass().await;

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use leaseproof_queue::rules::{Entry, OnUnknown, Policy, Reason, Status};
 use leaseproof_queue::{CallError, Sweeper, Worker};
-use tokio::sync::oneshot;
 
 use crate::common::Db;
 use crate::support::{
-    A_WHILE, Ends, NO_INSTRUMENT, at_once, gate, put, rule, short_lease, start, sweeping, until_status, verbs, within,
-    worker,
+    A_WHILE, NO_INSTRUMENT, at_once, ending, gate, put, rule, short_lease, start, sweeping, until_status, verbs,
+    within, worker,
 };
 use crate::third_party::{ThirdParty, no_answer};
 
@@ -46,11 +45,10 @@ pub async fn after_the_grace_the_task_goes_back_unharmed(db: &Db) {
     let queue = db.queue().await;
     let id = put(&queue, Policy::default()).await;
     let (door, mut keeper) = gate();
-    let (ends, mut ended) = oneshot::channel();
-    let ends = Arc::new(Mutex::new(Some(ends)));
+    let (ends, mut ended) = ending();
     let first = start(
         worker(db, move |_| {
-            let (door, ends) = (door.clone(), Ends(ends.lock().unwrap().take()));
+            let (door, ends) = (door.clone(), ends());
             async move {
                 let _ends = ends;
                 door.pass().await;
@@ -210,10 +208,9 @@ pub async fn a_worker_that_is_dropped_cancels_its_handlers(db: &Db) {
     let queue = db.queue().await;
     let id = put(&queue, at_once()).await;
     let (door, mut keeper) = gate();
-    let (ends, ended) = oneshot::channel();
-    let ends = Arc::new(Mutex::new(Some(ends)));
+    let (ends, ended) = ending();
     let handler = move |_| {
-        let (door, ends) = (door.clone(), Ends(ends.lock().unwrap().take()));
+        let (door, ends) = (door.clone(), ends());
         async move {
             let _ends = ends;
             door.pass().await;

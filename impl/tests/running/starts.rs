@@ -1,6 +1,5 @@
 //! How a worker starts, and what becomes of the earlier start of its slot (A2).
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaseproof_queue::rules::Status;
@@ -8,7 +7,9 @@ use leaseproof_queue::{Error, MOST_SLOTS, Queue, Sweeper, Worker, WorkerBuilder}
 use tokio::sync::oneshot;
 
 use crate::common::Db;
-use crate::support::{A_WHILE, Background, Ends, Gate, at_once, gate, put, start, until_status, verbs, within, worker};
+use crate::support::{
+    A_WHILE, Background, Gate, at_once, ending, gate, put, start, until_status, verbs, within, worker,
+};
 
 /// Ends with its start, or else hangs.
 async fn run(worker: WorkerBuilder) -> Result<(), Error> {
@@ -120,10 +121,9 @@ pub async fn a_worker_whose_slot_is_taken_cancels_its_handlers_at_once(db: &Db) 
     let queue = db.queue().await;
     let id = put(&queue, at_once()).await;
     let (door, mut keeper) = gate();
-    let (ends, ended) = oneshot::channel();
-    let ends = Arc::new(Mutex::new(Some(ends)));
+    let (ends, ended) = ending();
     let handler = move |_| {
-        let (door, ends) = (door.clone(), Ends(ends.lock().unwrap().take()));
+        let (door, ends) = (door.clone(), ends());
         async move {
             let _ends = ends;
             door.pass().await;

@@ -1,7 +1,7 @@
 //! Workers in the background, and waiting for what they do.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -212,7 +212,14 @@ impl GateKeeper {
 }
 
 /// Says when it is dropped: what a cancelled handler does last.
-pub struct Ends(pub Option<oneshot::Sender<()>>);
+pub struct Ends(Option<oneshot::Sender<()>>);
+
+/// What a handler holds to its end, and who hears of the end. The first that is made says it.
+pub fn ending() -> (impl Fn() -> Ends + Clone + Send + Sync + 'static, oneshot::Receiver<()>) {
+    let (ends, ended) = oneshot::channel();
+    let ends = Arc::new(Mutex::new(Some(ends)));
+    (move || Ends(ends.lock().unwrap().take()), ended)
+}
 
 impl Drop for Ends {
     fn drop(&mut self) {

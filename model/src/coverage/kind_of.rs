@@ -9,7 +9,7 @@ use crate::executor::Turn;
 use crate::free::{Action, Fate, LeaseModel};
 use crate::packed::Packed;
 use crate::person::Act;
-use crate::state::{Phase, State};
+use crate::state::State;
 
 /// What an exchange is if it goes through, else which message was lost.
 fn by_fate(fate: Fate, fine: impl FnOnce() -> Kind) -> Kind {
@@ -73,16 +73,11 @@ impl LeaseModel {
                 Turn::BadInput => Kind::BadInput,
             },
             Action::Call { .. } => Kind::Call,
-            Action::Deliver { task, token, lost, .. } => {
-                let waits = state.runs[..self.world.setup.shape.runs]
-                    .iter()
-                    .any(|run| run.phase == Phase::Waiting && run.task == task && run.epoch == token);
-                match (waits, lost) {
-                    (false, _) => Kind::ArrivesLate,
-                    (true, true) => Kind::ArrivesUnheard,
-                    (true, false) => Kind::Arrives,
-                }
-            }
+            Action::Deliver { task, token, lost, .. } => match (self.sender_of(state, task, token), lost) {
+                (None, _) => Kind::ArrivesLate,
+                (Some(_), true) => Kind::ArrivesUnheard,
+                (Some(_), false) => Kind::Arrives,
+            },
             Action::DeliverPart { .. } => Kind::ArrivesInPart,
             Action::CallLost { .. } => Kind::CallLost,
             Action::DeliverCopy { .. } => Kind::ArrivesTwice,
