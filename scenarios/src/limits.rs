@@ -1,5 +1,5 @@
-//! How large the numbers of a story may be, and what its names hold. Of numbers: one bound for its durations and moments, one for its counts. What is within
-//! them, the model's packed state and the simulation's clock can hold.
+//! How large the numbers of a story may be, and what its names hold. One bound for durations and moments, one for counts:
+//! what is within them, the model's packed state and the simulation's clock can hold.
 
 use std::fmt;
 

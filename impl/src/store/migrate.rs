@@ -93,15 +93,13 @@ impl Store {
     /// transaction over `CREATE TABLE`: there what was made stays, and the next call takes it up.
     pub async fn migrate_within(&self, limit: Duration) -> Result<i64, Error> {
         let turn = AtomicBool::new(false);
-        let late = |has_turn: bool| match has_turn {
-            false => Error::Unavailable { verb: tags::MIGRATE, cause: Cause::Deadline { what: TURN, limit } },
-            true => {
-                Error::Unknown { verb: tags::MIGRATE, cause: Cause::Deadline { what: "end of the migration", limit } }
-            }
-        };
+        let passed = |what| Cause::Deadline { what, limit };
         match tokio::time::timeout(limit, self.migrate_in_turn(limit, &turn)).await {
             Ok(ended) => ended,
-            Err(_) => Err(late(turn.load(Ordering::Relaxed))),
+            Err(_) if turn.load(Ordering::Relaxed) => {
+                Err(Error::Unknown { verb: tags::MIGRATE, cause: passed("end of the migration") })
+            }
+            Err(_) => Err(Error::Unavailable { verb: tags::MIGRATE, cause: passed(TURN) }),
         }
     }
 

@@ -190,12 +190,10 @@ impl Lease {
     /// Returns as soon as the lease is lost.
     pub(crate) async fn lost(&self) {
         let mut is_lost = self.is_lost.clone();
-        // The sender is in the books for as long as `self` lives.
+        // A sender that is gone says the same: the lease is out of the books.
         is_lost.wait_for(|lost| *lost).await.ok();
     }
-}
 
-impl Lease {
     /// Out of the books: not renewed any more, and nobody may act on it.
     pub(crate) fn leave(&self) {
         self.leases.inner().held.remove(&self.claim);
