@@ -1,8 +1,8 @@
 //! Workers in the background, and waiting for what they do.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use leaseproof_queue::rules::{Backoff, EffectRule, Instruments, OnPartial, OnUnknown, Policy, Status};
