@@ -67,6 +67,14 @@ impl Place<'_> {
         }
     }
 
+    /// What is printed as it is written.
+    fn one_line(&self, text: &Spanned<String>, field: &str) -> Checked<()> {
+        match text.get_ref().is_empty() || text.get_ref().chars().any(char::is_control) {
+            false => Ok(()),
+            true => self.refuse(text.span(), field, "accepted: one line, not empty, without control characters"),
+        }
+    }
+
     /// One of the accepted words, or an error that lists them.
     fn word<T: Copy>(&self, text: &Spanned<String>, field: &str, accepted: &[(&str, T)]) -> Checked<T> {
         match accepted.iter().find(|(word, _)| *word == text.get_ref()) {
@@ -97,8 +105,10 @@ impl Place<'_> {
             let why = format!("{name:?}, the file's name without its ending, is the story's name; accepted: {NAMES}");
             return Err(StoryError { file: self.file.to_owned(), line: None, field: String::new(), why });
         }
-        if raw.title.get_ref().is_empty() || raw.title.get_ref().chars().any(char::is_control) {
-            return self.refuse(raw.title.span(), "title", "accepted: one line, not empty, without control characters");
+        self.one_line(&raw.title, "title")?;
+        self.one_line(&raw.question, "question")?;
+        for (i, source) in raw.sources.iter().enumerate() {
+            self.one_line(source, &format!("sources[{i}]"))?;
         }
         let guards = Guard::ALL.map(|guard| (guard.name(), guard));
         let without = raw.without.as_ref().map(|text| self.word(text, "without", &guards)).transpose()?;
@@ -106,11 +116,16 @@ impl Place<'_> {
         let timing = self.timing(&raw.queue)?;
         let executors = self.executors(&raw)?;
         let tasks = self.tasks(&raw)?;
+        let parts = faults::Parts {
+            executors: &executors,
+            makes_calls: tasks.iter().any(|task| task.effect.is_some()),
+            horizon_ms: timing.horizon_ms,
+        };
         let faults = raw
             .faults
             .iter()
             .enumerate()
-            .map(|(i, fault)| self.fault(fault, &format!("faults[{i}]"), &executors, timing.horizon_ms))
+            .map(|(i, fault)| self.fault(fault, &format!("faults[{i}]"), &parts))
             .collect::<Checked<Vec<_>>>()?;
         let mut decisions = Vec::new();
         for (i, decision) in raw.decisions.iter().enumerate() {
@@ -126,9 +141,9 @@ impl Place<'_> {
         Ok(Story {
             name: name.to_owned(),
             title: raw.title.into_inner(),
-            question: raw.question,
+            question: raw.question.into_inner(),
             requirements: raw.requirements.into_iter().map(Spanned::into_inner).collect(),
-            sources: raw.sources,
+            sources: raw.sources.into_iter().map(Spanned::into_inner).collect(),
             without,
             policy,
             timing,

@@ -10,11 +10,11 @@ use crate::limits::{Count, Length};
 pub(crate) struct File {
     pub version: Spanned<u32>,
     pub title: Spanned<String>,
-    pub question: String,
+    pub question: Spanned<String>,
     #[serde(default)]
     pub requirements: Vec<Spanned<String>>,
     #[serde(default)]
-    pub sources: Vec<String>,
+    pub sources: Vec<Spanned<String>>,
     pub without: Option<Spanned<String>>,
     pub policy: Spanned<PolicyTable>,
     #[serde(default)]

@@ -185,7 +185,16 @@ fn a_name_that_is_empty_or_not_plain_is_refused_with_the_accepted_form() {
             assert!(!error.to_string().chars().any(char::is_control), "{error:?}");
         }
     }
-    assert!(wrong("title = \"t\"", "title = \"\\u001b[2J\"").to_string().contains("control characters"));
+    for (from, to, field) in [
+        ("title = \"t\"", "title = \"\\u001b[2J\"", "title"),
+        ("question = \"q?\"", "question = \"a\\u0007?\"", "question"),
+        ("question = \"q?\"", "question = \"\"", "question"),
+        ("requirements", "sources = [\"https://example.org\", \"\\u001b]0;t\"]\nrequirements", "sources[1]"),
+    ] {
+        let error = wrong(from, to);
+        assert_eq!((error.field.as_str(), error.line.is_some()), (field, true), "{error}");
+        assert!(error.why.contains("control characters"), "{error}");
+    }
     let unnamed = parse("x/two words.toml", GOOD).expect_err("not a name");
     assert!(unnamed.why.contains("the story's name"), "{unnamed}");
 }
@@ -203,6 +212,13 @@ fn a_fault_that_can_have_no_effect_is_refused() {
             "after = \"1s\"\non = \"w1\"\ndo = \"cut\"\npeer = \"database\"\nfor = \"0s\"",
             "faults[0].for",
             "longer than 0",
+        ),
+        ("at = \"call.request\"\non = \"w1\"\ndo = \"lose\"", "faults[0].at", "makes an outside call"),
+        ("after = \"1s\"\non = \"third_party\"\ndo = \"crash\"", "faults[0].on", "makes an outside call"),
+        (
+            "after = \"1s\"\non = \"w1\"\ndo = \"cut\"\npeer = \"third_party\"",
+            "faults[0].peer",
+            "makes an outside call",
         ),
     ] {
         let error = wrong(fault, to);

@@ -9,6 +9,14 @@ use crate::file::FaultTable;
 use crate::limits::Length;
 use crate::story::{Act, Executor, Fault, Node, Op, Phase, Point, Trigger, Way};
 
+/// What of a story decides whether a fault can have an effect.
+pub(super) struct Parts<'a> {
+    pub executors: &'a [Executor],
+    /// Some task makes an outside call.
+    pub makes_calls: bool,
+    pub horizon_ms: u64,
+}
+
 impl Place<'_> {
     fn node(&self, text: &Spanned<String>, field: &str, executors: &[Executor]) -> Checked<Node> {
         let mut words: Vec<_> =
@@ -28,14 +36,22 @@ impl Place<'_> {
         self.word(text, field, &words)
     }
 
-    pub(super) fn fault(
-        &self,
-        raw: &FaultTable,
-        field: &str,
-        executors: &[Executor],
-        horizon_ms: u64,
-    ) -> Checked<Fault> {
+    /// Where no task makes an outside call, nobody speaks with the third party.
+    fn speaks(&self, text: &Spanned<String>, field: &str, node: Node, parts: &Parts<'_>) -> Checked<()> {
+        match node == Node::ThirdParty && !parts.makes_calls {
+            false => Ok(()),
+            true => {
+                let why =
+                    "no task of the story makes an outside call (tasks.effects): nobody speaks with the third party";
+                self.refuse(text.span(), field, why)
+            }
+        }
+    }
+
+    pub(super) fn fault(&self, raw: &FaultTable, field: &str, parts: &Parts<'_>) -> Checked<Fault> {
+        let Parts { executors, horizon_ms, .. } = *parts;
         let on = self.node(&raw.on, &format!("{field}.on"), executors)?;
+        self.speaks(&raw.on, &format!("{field}.on"), on, parts)?;
         let trigger = match (&raw.at, &raw.after) {
             (Some(at), None) => {
                 let point = self.point(at, &format!("{field}.at"))?;
@@ -51,6 +67,9 @@ impl Place<'_> {
                         raw.on.get_ref()
                     );
                     return self.refuse(at.span(), format!("{field}.at"), why);
+                }
+                if matches!(point.op, Op::Intent | Op::Call | Op::Outcome | Op::Query) {
+                    self.speaks(at, &format!("{field}.at"), Node::ThirdParty, parts)?;
                 }
                 let nth = raw.nth.as_ref().map_or(1, |nth| nth.get_ref().0);
                 if let Some(zero) = raw.nth.as_ref().filter(|_| nth == 0) {
@@ -75,7 +94,7 @@ impl Place<'_> {
         if let (Trigger::After { .. }, Some(nth)) = (trigger, &raw.nth) {
             return self.refuse(nth.span(), format!("{field}.nth"), "goes with a point (at), not with a time (after)");
         }
-        let act = self.act(raw, field, executors, trigger)?;
+        let act = self.act(raw, field, parts, trigger)?;
         if let (Trigger::After { ms }, Node::Executor(index), Act::Crash { .. } | Act::Pause { .. }, Some(after)) =
             (trigger, on, act, &raw.after)
             && ms < executors[index].start_ms
@@ -91,7 +110,8 @@ impl Place<'_> {
         Ok(Fault { trigger, on, act })
     }
 
-    fn act(&self, raw: &FaultTable, field: &str, executors: &[Executor], trigger: Trigger) -> Checked<Act> {
+    fn act(&self, raw: &FaultTable, field: &str, parts: &Parts<'_>, trigger: Trigger) -> Checked<Act> {
+        let executors = parts.executors;
         let ms = raw.duration.as_ref().map(|d| d.get_ref().0);
         let verb = self.word(
             &raw.act,
@@ -149,6 +169,7 @@ impl Place<'_> {
                     );
                     return self.refuse(peer.span(), format!("{field}.peer"), why);
                 }
+                self.speaks(peer, &format!("{field}.peer"), other, parts)?;
                 match &raw.duration {
                     Some(zero) if ms == Some(0) => self.refuse(
                         zero.span(),
