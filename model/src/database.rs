@@ -18,7 +18,7 @@ pub struct Request {
     pub to: Status,
     /// The epoch the writer presents.
     pub epoch: u8,
-    /// What was learnt of the unknown effect, journalled in the same write.
+    /// What was learnt of the effect, journalled in the same write.
     pub learnt: Option<Entry>,
     /// Why the task is given up or handed to a person.
     pub reason: Option<Reason>,
@@ -106,7 +106,6 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
         // Of a lease that had ended only without its guard.
         Verb::Heartbeat => task.expired = false,
         Verb::Intent => record(setup, index, task, request.step, Entry::Intent),
-        Verb::Outcome => record(setup, index, task, request.step, Entry::Done),
         _ => {}
     }
     let counts = Counts { attempts: before.attempts.into(), interruptions: before.interruptions.into() };

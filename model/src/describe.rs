@@ -47,6 +47,7 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
             format!("{}: {what}, {}", worker(w), run(w))
         }
         Action::Call { run: w } => format!("{}: calls the third party, {}", worker(w), run(w)),
+        Action::NotSent { run: w } => format!("{}: can not reach the third party, {}", worker(w), run(w)),
         Action::Deliver { task, token, step, lost } => {
             let reply = if lost { ", reply lost" } else { "" };
             format!("third party: call of t{}{} with token {token} arrives{reply}", task + 1, of_step(step))

@@ -4,8 +4,8 @@
 //! of the row, so they are read from the row here; when it does not hold it any more, whatever it concludes is refused.
 
 use leaseproof_rules::{
-    Answer, Decision, EffectRule, EffectStep, Entry, Guard, Judgement, Observation, Signal, Status, UnknownEffect,
-    Verb, effect_step,
+    Answer, CallOutcome, Decision, EffectRule, EffectStep, Entry, Guard, Judgement, Observation, Signal, Status,
+    UnknownEffect, Verb, effect_step, entry_after,
 };
 
 use crate::database::{Request, write_entry};
@@ -49,10 +49,10 @@ pub enum Heard {
     Refused,
     /// No reply within the deadline: the outcome is unknown.
     Unknown,
-    /// The third party has done the call.
+    /// Its call is done.
     CallDone,
-    /// The third party refuses the call for its token.
-    CallRefused,
+    /// Its call surely did not happen: the third party refuses its token, or it was never sent.
+    CallNotDone,
     /// The third party's answer to a question.
     Answer(Answer),
 }
@@ -90,10 +90,17 @@ pub fn next(setup: &Setup, state: &State, slot: usize) -> Next {
         Phase::Working | Phase::Doomed | Phase::Finishing => Next::Work,
         Phase::Intending => write(Verb::Intent, Status::Running),
         Phase::Calling => Next::Call,
-        Phase::Recording => write(Verb::Outcome, Status::Running),
+        Phase::Recording => outcome(run, Entry::Done),
+        Phase::Retracting => outcome(run, Entry::NotDone),
         Phase::Completing => write(Verb::Complete, Status::Success),
         Phase::Failing | Phase::FailingBad | Phase::Unsure => after_failure(setup, state, slot),
     }
+}
+
+/// What a call came to goes into the journal.
+fn outcome(run: Run, entry: Entry) -> Next {
+    let request = Request::plain(run.task.into(), Verb::Outcome, Status::Running, run.epoch).at_step(run.step);
+    Next::Write(Request { learnt: Some(entry), ..request })
 }
 
 /// What the failing executor in this slot decides on; `None` if none is failing there.
@@ -143,6 +150,7 @@ pub fn begin(setup: &Setup, state: &mut State, slot: usize) {
     let first = setup.effects[index].map(|rule| effect_step(journal, rule));
     let run = &mut state.runs[slot];
     (run.epoch, run.step) = (task.epoch, step);
+    run.earlier_open = first == Some(EffectStep::Call) && journal == Some(Entry::Intent);
     match first {
         Some(EffectStep::Call) => run.phase = Phase::Working,
         Some(EffectStep::Stop) => run.phase = Phase::Doomed,
@@ -187,15 +195,28 @@ pub fn hear(setup: &Setup, state: &mut State, slot: usize, heard: Heard) {
         (Phase::Claiming, _) => *run = Run::IDLE,
         (Phase::Intending, Heard::Accepted) => run.phase = Phase::Calling,
         (Phase::Recording, Heard::Accepted) => pass_step(setup, run),
-        (Phase::Waiting, Heard::CallDone) => run.phase = Phase::Recording,
-        (Phase::Waiting, Heard::Unknown) => run.phase = Phase::Unsure,
+        (Phase::Retracting, Heard::Accepted) => run.phase = Phase::Failing,
+        (Phase::Calling | Phase::Waiting, Heard::CallDone) => called(run, CallOutcome::Done),
+        (Phase::Calling | Phase::Waiting, Heard::CallNotDone) => called(run, CallOutcome::NotDone),
+        (Phase::Waiting, Heard::Unknown) => called(run, CallOutcome::Unknown),
         (_, Heard::Answer(Answer::Unavailable)) => {}
         (_, Heard::Answer(answer)) => run.answer = Some(answer),
         // What is written with an epoch can be written again until the answer is known.
         (_, Heard::Unknown) => {}
         // Refused: not the owner any more. Accepted: the run has ended.
-        (_, Heard::Accepted | Heard::Refused | Heard::CallDone | Heard::CallRefused) => *run = Run::IDLE,
+        (_, Heard::Accepted | Heard::Refused | Heard::CallDone | Heard::CallNotDone) => *run = Run::IDLE,
     }
+}
+
+/// Its call is over: what is journalled of it follows.
+fn called(run: &mut Run, outcome: CallOutcome) {
+    let before = run.earlier_open.then_some(Entry::Intent);
+    run.earlier_open = false;
+    run.phase = match entry_after(before, outcome) {
+        Entry::Done => Phase::Recording,
+        Entry::NotDone => Phase::Retracting,
+        Entry::Intent => Phase::Unsure,
+    };
 }
 
 /// The run is cancelled: its lease is lost, its process is gone, or it has stopped itself. A call under way stays so.

@@ -64,6 +64,7 @@ impl LeaseModel {
             Action::Calm => Some(CALM_CLASS),
             Action::Exchange { .. }
             | Action::Work { .. }
+            | Action::NotSent { .. }
             | Action::DeliverPart { .. }
             | Action::CallLost { .. }
             | Action::Query { .. }

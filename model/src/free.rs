@@ -46,6 +46,8 @@ pub enum Action {
     Work { run: u8, turn: Turn },
     /// An executor sends its call.
     Call { run: u8 },
+    /// An executor can not send its call: nobody takes the connection.
+    NotSent { run: u8 },
     /// The third party executes, or refuses, a call. `lost`: its reply is lost.
     Deliver { task: u8, token: u8, step: u8, lost: bool },
     /// The third party does only the first parts of what a call asks for, and does not answer.
@@ -173,7 +175,10 @@ impl LeaseModel {
                 out.extend(ends.bad_input.then_some(Action::Work { run, turn: Turn::BadInput }));
             }
             Next::Write(_) => out.extend(self.fates(state.calm).map(|fate| Action::Exchange { run, fate })),
-            Next::Call => out.push(Action::Call { run }),
+            Next::Call => {
+                out.push(Action::Call { run });
+                out.extend((!state.calm && self.world.faults.lost_request).then_some(Action::NotSent { run }));
+            }
             Next::Query => out.extend(self.fates(state.calm).map(|fate| Action::Query { run, fate })),
         }
         if phase.is_at_work() {

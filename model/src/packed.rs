@@ -200,7 +200,8 @@ fn describe_run(run: &Run, shape: Shape) -> String {
         return "idle".to_owned();
     }
     let answer = run.answer.map_or(String::new(), |answer| format!(", was told {answer:?}"));
-    format!("{:?}{} t{} epoch {}{answer}", run.phase, of_step(run.step, shape), run.task + 1, run.epoch)
+    let earlier = if run.earlier_open { ", an earlier call is open" } else { "" };
+    format!("{:?}{} t{} epoch {}{answer}{earlier}", run.phase, of_step(run.step, shape), run.task + 1, run.epoch)
 }
 
 fn describe_seen(seen: &Seen) -> String {

@@ -174,11 +174,13 @@ pub enum Phase {
     FailingBad = 11,
     /// Has failed without knowing whether its call was done.
     Unsure = 12,
+    /// Is to journal that its call surely did not happen.
+    Retracting = 13,
 }
 
 impl Phase {
     /// Every phase.
-    pub const ALL: [Phase; 13] = [
+    pub const ALL: [Phase; 14] = [
         Phase::Idle,
         Phase::Claiming,
         Phase::Working,
@@ -192,6 +194,7 @@ impl Phase {
         Phase::Failing,
         Phase::FailingBad,
         Phase::Unsure,
+        Phase::Retracting,
     ];
 
     /// Whether a handler is running: it holds, or believes that it holds, a claim.
@@ -230,11 +233,13 @@ pub struct Run {
     pub answer: Option<Answer>,
     /// With checkpoints: the step it is at.
     pub step: u8,
+    /// Until its call is over: of an earlier call of the same, nothing was heard.
+    pub earlier_open: bool,
 }
 
 impl Run {
     /// Nothing to do.
-    pub const IDLE: Run = Run { phase: Phase::Idle, task: 0, epoch: 0, answer: None, step: 0 };
+    pub const IDLE: Run = Run { phase: Phase::Idle, task: 0, epoch: 0, answer: None, step: 0, earlier_open: false };
 }
 
 impl Piece for Run {
@@ -244,6 +249,7 @@ impl Piece for Run {
         c.small(&mut self.task, 2);
         c.small(&mut self.epoch, EPOCH_BITS);
         c.field(&mut self.answer);
+        c.field(&mut self.earlier_open);
         if shape.parts > 1 {
             c.small(&mut self.step, 2);
         }

@@ -51,6 +51,7 @@ impl LeaseModel {
         match *action {
             Action::Look { run, .. }
             | Action::Work { run, .. }
+            | Action::NotSent { run }
             | Action::Deadline { run }
             | Action::SelfFence { run }
             | Action::Crash { run } => Pieces::run(run.into()),
@@ -105,12 +106,13 @@ impl LeaseModel {
                 let (task, token, step) = (run.task.into(), run.epoch, run.step);
                 outside::send_call(setup, state, task, token, step);
             }
+            Action::NotSent { run } => executor::hear(setup, state, run.into(), Heard::CallNotDone),
             Action::Deliver { task, token, step, lost } => {
                 let index = usize::from(task);
                 outside::take_call(setup, state, index, token, step);
                 let done = outside::call(setup, state, index, token, step, None);
                 if let (Some(slot), false) = (self.sender_of(state, task, token), lost) {
-                    let heard = if done { Heard::CallDone } else { Heard::CallRefused };
+                    let heard = if done { Heard::CallDone } else { Heard::CallNotDone };
                     executor::hear(setup, state, slot, heard);
                 }
             }

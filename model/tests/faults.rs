@@ -5,9 +5,9 @@ use leaseproof_model::describe::describe;
 use leaseproof_model::fail_over::AfterFailOver;
 use leaseproof_model::free::{Action, LeaseModel};
 use leaseproof_model::graph::{Limits, Outcome, StepProperty, explore, explore_states};
-use leaseproof_model::state::State;
+use leaseproof_model::state::{Phase, State};
 use leaseproof_model::world::{Faults, World};
-use leaseproof_rules::{Guard, Guards, Instruments, OnUnknown, Property, Status};
+use leaseproof_rules::{Entry, Guard, Guards, Instruments, OnUnknown, Property, Status};
 use stateright::Model;
 
 const NONE: Instruments = Instruments::NONE;
@@ -297,4 +297,59 @@ fn what_a_lost_commit_breaks_and_what_helps() {
     for instruments in [Some(NONE), Some(BOTH), key] {
         assert_eq!(also(FreshEpochsAndIntents, instruments), []);
     }
+}
+
+/// What is known not to have been sent is journalled as not done, by the rule that the queue follows: only if nothing is
+/// open of an earlier call.
+#[test]
+fn a_call_that_was_never_sent_leaves_an_earlier_one_open() {
+    let to_call = |w: u8, epoch: u8| {
+        [
+            format!("w{w}: comes to its call, t1 epoch {epoch}"),
+            format!("w{w}: intent t1 epoch {epoch}"),
+            format!("w{w}: can not reach the third party, t1 epoch {epoch}"),
+        ]
+    };
+    let walk = |world: &World, words: &[String]| walk(world, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    let repeat = lease(1).effect(NONE, OnUnknown::Repeat);
+    let begin = CLAIMED.map(str::to_owned);
+    let unsent = [&begin[..], &to_call(1, 1)].concat();
+    let first = walk(&repeat, &unsent);
+    assert_eq!((first.runs[0].phase, first.tasks[0].journal), (Phase::Retracting, Some(Entry::Intent)));
+    let retracted = walk(&repeat, &[&unsent[..], &["w1: outcome t1 epoch 1".to_owned()]].concat());
+    assert_eq!((retracted.runs[0].phase, retracted.tasks[0].journal), (Phase::Failing, Some(Entry::NotDone)));
+    // The first call leaves and is never heard of; the second is not sent. Of the effect nothing is known.
+    let open = [
+        "w1: comes to its call, t1 epoch 1",
+        "w1: intent t1 epoch 1",
+        "w1: calls the third party, t1 epoch 1",
+        "w1: no reply in time, t1 epoch 1",
+        "w1: retry t1 epoch 1",
+        "w1: reads t1 as a candidate",
+        "w1: claim t1 epoch 2",
+    ];
+    let second = walk(&repeat, &[&begin[..], &open.map(str::to_owned), &to_call(1, 3)].concat());
+    assert_eq!((second.runs[0].phase, second.tasks[0].journal), (Phase::Unsure, Some(Entry::Intent)));
+}
+
+/// A refusal for the token is a word on that call as well: it is journalled, and the run fails, unless it is not the owner
+/// any more.
+#[test]
+fn a_refused_call_is_one_that_did_not_happen() {
+    let world = lease(1).clock_back().effect(BOTH, OnUnknown::Escalate);
+    let asked = [
+        "w1: comes to its call, t1 epoch 1",
+        "w1: intent t1 epoch 1",
+        "w1: calls the third party, t1 epoch 1",
+        "database: lease of t1 ends",
+        "sweeper: reads t1",
+        "sweeper: asks the third party about t1",
+        "third party: call of t1 with token 1 arrives",
+    ];
+    let refused = after_claim(&world, &asked);
+    assert_eq!((refused.runs[0].phase, refused.tasks[0].ledger[0]), (Phase::Retracting, 0));
+    let owner = after_claim(&world, &[&asked[..], &["w1: outcome t1 epoch 1", "w1: retry t1 epoch 1"]].concat());
+    assert_eq!((owner.tasks[0].status, owner.tasks[0].journal), (Status::RetryWait, Some(Entry::NotDone)));
+    let gone = after_claim(&world, &[&asked[..], &["sweeper: requeue t1", "w1: outcome t1 epoch 1"]].concat());
+    assert_eq!((gone.tasks[0].status, gone.runs[0].phase), (Status::Pending, Phase::Idle));
 }

@@ -76,14 +76,17 @@ fn no_single_fault_at_any_point_breaks_a_property() {
     let mut try_all = |tasks: &str, extra: &str, policy: &str, node: &str, ops: &[&str]| {
         for op in ops {
             for half in ["request", "reply"] {
-                for act in [
+                // Of the third party only tasks that call it take notice.
+                let all = [
                     "do = \"lose\"",
                     "do = \"crash\"\nfor = \"20s\"",
                     "do = \"pause\"\nfor = \"7s\"",
                     "do = \"pause\"\nfor = \"60s\"",
                     "do = \"cut\"\npeer = \"database\"\nfor = \"45s\"",
                     "do = \"cut\"\npeer = \"third_party\"\nway = \"from\"\nfor = \"45s\"",
-                ] {
+                ];
+                let calls = tasks.contains("effects");
+                for act in all.into_iter().filter(|act| calls || !act.contains("third_party")) {
                     let fault = format!("[[faults]]\nat = \"{op}.{half}\"\non = \"{node}\"\n{act}\n");
                     let outcome = play(policy, &[tasks, TWO, extra, &fault]);
                     let broken: Vec<_> = outcome.verdicts.keys().filter(|verdict| verdict.broken().is_some()).collect();
@@ -108,7 +111,7 @@ fn no_single_fault_at_any_point_breaks_a_property() {
     try_all(WORK, crash, "", "sweeper", &["sweep", "requeue"]);
     try_all(WORK, crash, "max_interruptions = 0", "sweeper", &["escalate"]);
     // Each of them strikes: the story comes to its point.
-    assert_eq!(struck, 12 * 2 * 6);
+    assert_eq!(struck, 7 * 2 * 6 + 5 * 2 * 5);
 }
 
 #[test]
@@ -124,6 +127,41 @@ fn the_sweeper_asks_before_it_gives_up_and_again_when_nobody_answers() {
     let later = play("", &[call, TWO, crash, away]);
     assert_eq!(verdicts(&later), [Verdict::AutoRecovered]);
     assert!(later.recovered_within_ms > asked.recovered_within_ms);
+}
+
+/// Without any instrument: what is known never to have left needs none.
+#[test]
+fn a_call_that_was_never_sent_is_made_by_the_next_run() {
+    let call = "[[tasks]]\nname = \"t1\"\nwork = \"20s\"\n[[tasks.effects]]\nkey = \"k\"\nafter = \"10s\"\n";
+    let away = |act: &str| format!("[[faults]]\nafter = \"5s\"\n{act}\nfor = \"8s\"\n");
+    let told = |outcome: &StoryOutcome, what: &str| {
+        outcome.verdicts[&Verdict::AutoRecovered].events.iter().filter(|event| event.what == what).count()
+    };
+    // The call comes at 10 s. Refused at once, it is made again a second later, and ten more of work, and again: until 13 s.
+    let down = play("", &[call, ONE, &away("on = \"third_party\"\ndo = \"crash\"")]);
+    assert_eq!(verdicts(&down), [Verdict::AutoRecovered]);
+    assert_eq!((down.effects_min, down.effects_max, down.runs_max), (1, 1, 2));
+    assert_eq!((told(&down, "the connection is refused"), told(&down, "outcome → RUNNING")), (1, 2));
+    // In a cut there is no word at all. TCP asks again after one second and after three; the cut is over by then.
+    let cut = play("", &[call, ONE, &away("on = \"w1\"\ndo = \"cut\"\npeer = \"third_party\"")]);
+    assert_eq!((verdicts(&cut), cut.runs_max), (vec![Verdict::AutoRecovered], 1));
+    let longer = "[[faults]]\nafter = \"5s\"\non = \"w1\"\ndo = \"cut\"\npeer = \"third_party\"\nfor = \"12s\"\n";
+    let longer = play("", &[call, ONE, longer]);
+    assert_eq!((verdicts(&longer), longer.runs_max), (vec![Verdict::AutoRecovered], 2));
+    assert_eq!(told(&longer, "no connection in time: nothing was sent"), 1);
+}
+
+#[test]
+fn a_fault_that_finds_its_process_dead_does_not_strike() {
+    let dies = "[[faults]]\nafter = \"5s\"\non = \"w1\"\ndo = \"crash\"\n";
+    for act in ["do = \"crash\"", "do = \"pause\"\nfor = \"9s\""] {
+        let late = format!("[[faults]]\nafter = \"9s\"\non = \"w1\"\n{act}\n");
+        let text = [WORK, TWO, dies, &late].concat();
+        let outcome = run_story(&story("", &text)).unwrap();
+        assert_eq!(outcome.struck.iter().copied().collect::<Vec<_>>(), [0], "{act}");
+        let complaints = outcome.complaints(&story("", &text));
+        assert!(complaints.iter().any(|why| why.contains("faults[1], on w1, never strikes")), "{act}: {complaints:?}");
+    }
 }
 
 #[test]

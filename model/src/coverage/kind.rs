@@ -49,6 +49,7 @@ kinds! {
     RequestLost "network: a request is lost",
     ReplyLost "network: a reply is lost",
     Cut "network: a connection is cut",
+    NotSent "network: no connection for a call",
     CallLost "network: a call is lost",
     Copy "network: copies a write",
     CopyArrives "network: the copy of a write arrives",
@@ -99,6 +100,7 @@ impl Kind {
                 | Kind::Deploy
                 | Kind::RequestLost
                 | Kind::ReplyLost
+                | Kind::NotSent
                 | Kind::CallLost
                 | Kind::Copy
                 | Kind::CopyArrives
@@ -152,6 +154,7 @@ impl Kind {
             Kind::Start => Some(NO_OWNER),
             Kind::Release
             | Kind::Deploy
+            | Kind::NotSent
             | Kind::Copy
             | Kind::CopyArrives
             | Kind::ArrivesInPart

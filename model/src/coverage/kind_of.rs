@@ -73,6 +73,7 @@ impl LeaseModel {
                 Turn::BadInput => Kind::BadInput,
             },
             Action::Call { .. } => Kind::Call,
+            Action::NotSent { .. } => Kind::NotSent,
             Action::Deliver { task, token, lost, .. } => match (self.sender_of(state, task, token), lost) {
                 (None, _) => Kind::ArrivesLate,
                 (Some(_), true) => Kind::ArrivesUnheard,

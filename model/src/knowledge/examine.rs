@@ -259,7 +259,7 @@ fn try_out(
 fn owner_has_failed(state: &State) -> bool {
     let task = &state.tasks[0];
     state.runs.iter().filter(|run| run.epoch == task.epoch).any(|run| match run.phase {
-        Phase::Failing | Phase::FailingBad | Phase::Unsure => true,
+        Phase::Retracting | Phase::Failing | Phase::FailingBad | Phase::Unsure => true,
         Phase::Waiting => task.calls & (1 << run.epoch) == 0,
         _ => false,
     })

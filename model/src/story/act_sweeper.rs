@@ -1,5 +1,6 @@
 //! What each step of a story does: the sweeper and the person.
 
+use leaseproof_rules::Answer;
 use leaseproof_scenarios::{Node, Op, Phase as Half};
 
 use super::faults::Struck;
@@ -28,15 +29,34 @@ impl Play<'_> {
     }
 
     fn sweeper_sends(&mut self, op: Op, about: Option<u8>, write: Option<crate::database::Request>, to: Node) {
-        let struck = self.pass(Node::Sweeper, op, Half::Request);
+        let (stage, struck) = match self.unconnected(to) {
+            Some(stage) => (stage, Struck::default()),
+            None => {
+                let struck = self.pass(Node::Sweeper, op, Half::Request);
+                (self.leave(Node::Sweeper, to, struck), struck)
+            }
+        };
         if struck.dead {
             return;
         }
-        let stage = self.leave(Node::Sweeper, to, struck);
         let clock = &mut self.live.sweeper;
         (clock.about, clock.write) = (about, write);
         clock.wire = Wire { stage, sent: self.live.now };
         self.note_lost(Node::Sweeper, op.name(), "request", stage);
+    }
+
+    /// What becomes of a question for which there is no connection; `None`: it can be sent.
+    fn unconnected(&self, to: Node) -> Option<Stage> {
+        if to != Node::ThirdParty {
+            return None;
+        }
+        let cut = self.is_cut(Node::Sweeper, to) || self.is_cut(to, Node::Sweeper);
+        let refused = matches!(self.live.third_party, Life::Down(_));
+        match (cut, refused) {
+            (true, _) => Some(Stage::Lost),
+            (false, true) => Some(Stage::Replied(Heard::Answer(Answer::Unavailable))),
+            (false, false) => None,
+        }
     }
 
     pub(super) fn sweeper_send(&mut self) {
@@ -105,7 +125,7 @@ impl Play<'_> {
         }
     }
 
-    fn answered(&mut self, task: usize, answer: leaseproof_rules::Answer) {
+    fn answered(&mut self, task: usize, answer: Answer) {
         self.live.core.seen[task].answer = Some(answer);
         let seen = self.live.core.seen[task];
         if sweeper::next(&self.script.setup, &self.live.core, task, &seen) == Next::Forget {
@@ -119,7 +139,7 @@ impl Play<'_> {
         self.quiet_sweeper();
         match (clock.about.map(usize::from), clock.write) {
             (None, _) => self.live.core.seen.fill(Seen::NOTHING),
-            (Some(task), None) => self.answered(task, leaseproof_rules::Answer::Unavailable),
+            (Some(task), None) => self.answered(task, Answer::Unavailable),
             (Some(task), Some(request)) => {
                 if clock.wire.stage == Stage::Sent {
                     self.orphan(request, true);

@@ -54,36 +54,33 @@ impl Play<'_> {
         struck
     }
 
-    /// A fault strikes now.
+    /// A fault strikes now, unless it finds its process dead.
     pub fn strike(&mut self, index: usize) {
         let script = self.script.faults[index];
         let node = script.fault.on;
-        if self.live.first_fault == 0 {
-            self.live.first_fault = self.live.now + 1;
-        }
         let until = later(self.live.now, script.long);
-        match script.fault.act {
-            Act::Lose { .. } => {}
-            Act::Crash { .. } => {
-                if !matches!(self.life(node), Life::Down(_)) {
-                    self.note(node, None, None, || "CRASH".into());
-                    self.crash(node);
-                    *self.life(node) = Life::Down(until);
-                }
+        match (script.fault.act, *self.life(node)) {
+            (Act::Crash { .. } | Act::Pause { .. }, Life::Down(_)) => return,
+            (Act::Lose { .. }, _) => {}
+            (Act::Crash { .. }, _) => {
+                self.note(node, None, None, || "CRASH".into());
+                self.crash(node);
+                *self.life(node) = Life::Down(until);
             }
-            Act::Pause { .. } => match *self.life(node) {
-                Life::Down(_) => {}
-                Life::Paused(before) => *self.life(node) = Life::Paused(before.max(until)),
-                Life::Up => {
-                    self.note(node, None, None, || "stands still".into());
-                    *self.life(node) = Life::Paused(until);
-                }
-            },
-            Act::Cut { peer, .. } => {
+            (Act::Pause { .. }, Life::Paused(before)) => *self.life(node) = Life::Paused(before.max(until)),
+            (Act::Pause { .. }, Life::Up) => {
+                self.note(node, None, None, || "stands still".into());
+                *self.life(node) = Life::Paused(until);
+            }
+            (Act::Cut { peer, .. }, _) => {
                 let peer = self.script.node_name(peer).to_owned();
                 self.note(node, None, None, || format!("cut off from {peer}"));
                 self.live.cut_until[index] = until;
             }
+        }
+        self.live.struck |= 1 << index;
+        if self.live.first_fault == 0 {
+            self.live.first_fault = self.live.now + 1;
         }
     }
 

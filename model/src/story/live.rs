@@ -26,6 +26,8 @@ pub(crate) enum Stage {
     Replied(Heard),
     /// Nothing will come.
     Lost,
+    /// There is no connection to the third party yet: nothing has been sent.
+    Connecting,
 }
 
 const HEARD: [Heard; 8] = [
@@ -33,7 +35,7 @@ const HEARD: [Heard; 8] = [
     Heard::Refused,
     Heard::Unknown,
     Heard::CallDone,
-    Heard::CallRefused,
+    Heard::CallNotDone,
     Heard::Answer(Answer::Done),
     Heard::Answer(Answer::NotDone),
     Heard::Answer(Answer::Unavailable),
@@ -47,7 +49,8 @@ impl Field for Stage {
             Stage::Held => 1,
             Stage::Sent => 2,
             Stage::Lost => 3,
-            Stage::Replied(heard) => 4 + HEARD.iter().position(|h| *h == heard).unwrap_or(0) as u32,
+            Stage::Connecting => 4,
+            Stage::Replied(heard) => 5 + HEARD.iter().position(|h| *h == heard).unwrap_or(0) as u32,
         }
     }
     fn from_bits(bits: u32) -> Stage {
@@ -56,7 +59,8 @@ impl Field for Stage {
             1 => Stage::Held,
             2 => Stage::Sent,
             3 => Stage::Lost,
-            _ => Stage::Replied(HEARD[bits as usize - 4]),
+            4 => Stage::Connecting,
+            _ => Stage::Replied(HEARD[bits as usize - 5]),
         }
     }
 }
@@ -186,8 +190,10 @@ pub(crate) struct Live {
     pub sweeper: SweeperClock,
     pub database: Life,
     pub third_party: Life,
-    /// How often the node of each fault was at its point; for a fault by time: whether it has struck.
+    /// How often the node of each fault was at its point; for a fault by time: whether its moment is past.
     pub passes: [u8; MAX_FAULTS],
+    /// The faults that have struck, a bit each.
+    pub struck: u8,
     /// When the cut of each fault heals; 0: there is none.
     pub cut_until: [Ticks; MAX_FAULTS],
     /// The decisions that were taken, a bit each.
@@ -233,6 +239,7 @@ impl Live {
             database: Life::Up,
             third_party: Life::Up,
             passes: [0; MAX_FAULTS],
+            struck: 0,
             cut_until: [0; MAX_FAULTS],
             taken: 0,
             orphans: Vec::new(),
@@ -283,6 +290,7 @@ impl Live {
             c.small(&mut self.passes[fault], 8);
             c.bits(&mut self.cut_until[fault], TICK_BITS);
         }
+        c.small(&mut self.struck, 8);
         c.small(&mut self.taken, 8);
         let mut count = self.orphans.len() as u8;
         c.small(&mut count, 3);

@@ -1,6 +1,7 @@
 //! Stories on the model: the same transition function with a clock beside it, all interleavings.
 
 mod act;
+mod act_slot;
 mod act_sweeper;
 mod faults;
 mod live;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leaseproof_rules::Guards;
-use leaseproof_scenarios::{Met, Node, Story, Trigger, Verdict};
+use leaseproof_scenarios::{Met, Node, Story, Verdict};
 use stateright::Model;
 
 use super::live::{Live, PackedLive};
@@ -155,7 +155,7 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
         if out_of_epochs && verdict == Verdict::Stuck {
             continue;
         }
-        outcome.struck.extend((0..story.faults.len()).filter(|&fault| has_struck(script, &live, fault)));
+        outcome.struck.extend((0..story.faults.len()).filter(|fault| live.struck & (1 << fault) != 0));
         // Breadth first: the first is a shortest.
         firsts.entry(verdict).or_insert(id);
         let whole = !matches!(verdict, Verdict::Violated(_));
@@ -185,14 +185,6 @@ pub fn run_story_under(story: &Story, guards: Guards) -> Result<StoryOutcome, St
         outcome.verdicts.insert(verdict, tell(script, &graph.trace_to(id)?));
     }
     Ok(outcome)
-}
-
-fn has_struck(script: &Script, live: &Live, fault: usize) -> bool {
-    let passes = u32::from(live.passes[fault]);
-    match script.faults[fault].fault.trigger {
-        Trigger::At { nth, .. } => passes >= nth,
-        Trigger::After { .. } => passes > 0,
-    }
 }
 
 /// How this ending is called.

@@ -34,6 +34,7 @@ pub(crate) enum Step {
     BeatDeadline(u8),
     Work(u8),
     Send(u8),
+    Connect(u8),
     Arrives(u8),
     Reply(u8),
     Deadline(u8),
@@ -75,6 +76,11 @@ impl Alarm {
             self.next = self.next.min(moment);
         }
         moment <= self.now
+    }
+
+    /// True if the moment is now.
+    fn just(&mut self, moment: Ticks) -> bool {
+        self.at(moment) && moment == self.now
     }
 }
 
@@ -285,11 +291,25 @@ impl Play<'_> {
                 if alarm.at(timer.wire.sent + script.deadline) {
                     out.push(Step::Deadline(slot));
                 }
+                if timer.wire.stage == Stage::Connecting
+                    && script.retries.iter().fold(false, |due, after| alarm.just(timer.wire.sent + after) || due)
+                    && self.may_connect(index, timer.asks)
+                {
+                    out.push(Step::Connect(slot));
+                }
             }
             if runs[at].phase.is_at_work() && alarm.at(timer.beat_sent + script.act_for) {
                 out.push(Step::SelfFence(slot));
             }
         }
+    }
+
+    /// Whether it comes out now if an executor asks for a connection to the third party: no segment of it is lost. Whoever
+    /// is refused and wants to ask goes on asking.
+    pub fn may_connect(&self, executor: usize, asks: bool) -> bool {
+        let node = Node::Executor(executor);
+        let cut = self.is_cut(node, Node::ThirdParty) || self.is_cut(Node::ThirdParty, node);
+        !cut && !(asks && matches!(self.live.third_party, Life::Down(_)))
     }
 
     /// Whether an executor has leases to renew.

@@ -20,6 +20,9 @@ pub const MAX_FAULTS: usize = 8;
 /// Decisions in one story at most.
 pub const MAX_DECISIONS: usize = 8;
 
+/// The first of TCP's retries of a connection, in ms after the first time: the pauses double from one second on.
+const SYN_RETRIES_MS: [u64; 4] = [1_000, 3_000, 7_000, 15_000];
+
 /// What a task does, in ticks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TaskScript {
@@ -78,6 +81,8 @@ pub(crate) struct Script {
     pub poll: Ticks,
     pub sweep: Ticks,
     pub deadline: Ticks,
+    /// When a connection that does not come about is asked for again, after the first time: as TCP does.
+    pub retries: Vec<Ticks>,
     pub horizon: Ticks,
 }
 
@@ -174,6 +179,7 @@ impl Script {
             poll: ticks(story.timing.poll_ms),
             sweep: ticks(story.timing.sweep_ms),
             deadline: ticks(story.timing.deadline_ms),
+            retries: SYN_RETRIES_MS.into_iter().map(|ms| ticks(ms + tick_ms - 1)).collect(),
             horizon: ticks(story.timing.horizon_ms),
         })
     }
