@@ -49,7 +49,10 @@ struct State {
 struct Progress {
     /// How often the node was at the point.
     seen: u32,
-    fired: bool,
+    /// Of a fault by time: its moment is past.
+    over: bool,
+    /// It has struck: what it does was done, and to a process that lived.
+    struck: bool,
 }
 
 #[derive(Default)]
@@ -75,11 +78,11 @@ impl Faults {
         for (index, fault) in self.faults.iter().enumerate() {
             if let Trigger::After { ms } = fault.trigger {
                 let late = madsim::rand::thread_rng().gen_range(JITTER_MS);
-                let (faults, on, act) = (self.clone(), fault.on, fault.act);
+                let faults = self.clone();
                 keeper.spawn(async move {
                     madsim::time::sleep(Duration::from_millis(ms + late)).await;
-                    faults.state().progress[index].fired = true;
-                    faults.strike(on, act);
+                    faults.state().progress[index].over = true;
+                    faults.strike(index);
                 });
             }
         }
@@ -89,7 +92,7 @@ impl Faults {
     /// Which faults have struck, by their indices in the story.
     pub fn struck_ones(&self) -> BTreeSet<usize> {
         let state = self.state();
-        state.progress.iter().enumerate().filter(|(_, progress)| progress.fired).map(|(index, _)| index).collect()
+        state.progress.iter().enumerate().filter(|(_, progress)| progress.struck).map(|(index, _)| index).collect()
     }
 
     /// When the first fault struck, in story time.
@@ -101,7 +104,7 @@ impl Faults {
     pub fn quiet_since(&self) -> Option<Duration> {
         let state = self.state();
         let timed =
-            |(fault, progress): (&Fault, &Progress)| matches!(fault.trigger, Trigger::After { .. }) && !progress.fired;
+            |(fault, progress): (&Fault, &Progress)| matches!(fault.trigger, Trigger::After { .. }) && !progress.over;
         let open = self.faults.iter().zip(&state.progress).any(timed);
         (!open && state.pending == 0).then_some(state.last)
     }
@@ -116,28 +119,28 @@ impl Faults {
     /// A statement stands at the database's door.
     pub fn arrived(self: &Arc<Faults>, node: Node, point: Point) -> Arrival {
         let mut arrival = Arrival::Execute;
-        for act in self.visit(node, point) {
-            match act {
+        for index in self.visit(node, point) {
+            match self.faults[index].act {
                 Act::Lose { .. } => {
-                    self.lose(node, point);
+                    self.lose(index, point);
                     arrival = Arrival::Lose;
                 }
                 Act::Crash { .. } => {
                     self.observer.record(Actor::Node(node), What::Hold { point });
-                    self.strike(node, act);
+                    self.strike(index);
                     arrival = Arrival::Lose;
                 }
                 Act::Pause { .. } => {
                     self.observer.record(Actor::Node(node), What::Hold { point });
-                    self.strike(node, act);
+                    self.strike(index);
                     let (release, released) = oneshot::channel();
                     self.state().process.entry(node).or_default().held.push(release);
                     arrival = Arrival::Hold(released);
                 }
                 Act::Cut { peer, way, .. } => {
-                    self.strike(node, act);
+                    self.strike(index);
                     if peer == Node::Database && way != Way::From {
-                        self.lose(node, point);
+                        self.lose(index, point);
                         arrival = Arrival::Lose;
                     }
                 }
@@ -157,18 +160,18 @@ impl Faults {
     /// A receiver has done what it was asked and is about to reply. True: the reply is lost.
     pub fn replied(self: &Arc<Faults>, node: Node, point: Point) -> bool {
         let mut lost = false;
-        for act in self.visit(node, point) {
-            match act {
+        for index in self.visit(node, point) {
+            match self.faults[index].act {
                 Act::Lose { .. } => {
-                    self.lose(node, point);
+                    self.lose(index, point);
                     lost = true;
                 }
                 Act::Crash { .. } => {
-                    self.strike(node, act);
+                    self.strike(index);
                     lost = true;
                 }
                 // the reply reaches the machine, the process reads it when it goes on
-                Act::Pause { .. } | Act::Cut { .. } => self.strike(node, act),
+                Act::Pause { .. } | Act::Cut { .. } => self.strike(index),
             }
         }
         lost
@@ -178,27 +181,27 @@ impl Faults {
     /// the process has been stopped and resumed, and not at all if it has died.
     pub async fn sending(self: &Arc<Faults>, node: Node, point: Point) -> bool {
         let mut lost = false;
-        for act in self.visit(node, point) {
-            match act {
+        for index in self.visit(node, point) {
+            match self.faults[index].act {
                 Act::Lose { .. } => {
-                    self.lose(node, point);
+                    self.lose(index, point);
                     lost = true;
                 }
                 Act::Crash { .. } => {
                     self.observer.record(Actor::Node(node), What::Hold { point });
-                    self.strike(node, act);
+                    self.strike(index);
                     std::future::pending::<()>().await;
                 }
                 Act::Pause { .. } => {
                     self.observer.record(Actor::Node(node), What::Hold { point });
-                    self.strike(node, act);
+                    self.strike(index);
                     // the process has been told to stand still, and does at its next step
                     madsim::task::yield_now().await;
                 }
                 Act::Cut { peer, way, .. } => {
-                    self.strike(node, act);
+                    self.strike(index);
                     if peer == Node::ThirdParty && way != Way::From {
-                        self.lose(node, point);
+                        self.lose(index, point);
                         lost = true;
                     }
                 }
@@ -207,11 +210,16 @@ impl Faults {
         lost
     }
 
-    /// The node is at a point: the acts that strike there and now.
-    fn visit(&self, node: Node, point: Point) -> Vec<Act> {
+    /// The node is at a point: the faults that strike there and now, by their indices. A reply to a process that is dead is
+    /// no point of it.
+    fn visit(&self, node: Node, point: Point) -> Vec<usize> {
         let mut state = self.state();
-        let mut acts = Vec::new();
-        for (fault, progress) in self.faults.iter().zip(&mut state.progress) {
+        let dead = state.process.get(&node).is_some_and(|process| process.down);
+        if dead && point.phase == Phase::Reply {
+            return Vec::new();
+        }
+        let mut indices = Vec::new();
+        for (index, (fault, progress)) in self.faults.iter().zip(&mut state.progress).enumerate() {
             let Trigger::At { point: at, nth } = fault.trigger else { continue };
             if fault.on != node || at != point {
                 continue;
@@ -222,30 +230,30 @@ impl Faults {
                 _ => 1,
             };
             if (nth..nth.saturating_add(times)).contains(&progress.seen) {
-                progress.fired = true;
-                acts.push(fault.act);
+                indices.push(index);
             }
         }
-        acts
+        indices
     }
 
-    fn lose(&self, node: Node, point: Point) {
-        self.struck();
-        self.observer.record(Actor::Node(node), What::Lose { point });
+    fn lose(&self, index: usize, point: Point) {
+        self.struck(index);
+        self.observer.record(Actor::Node(self.faults[index].on), What::Lose { point });
     }
 
-    /// A fault strikes now.
-    pub fn strike(self: &Arc<Faults>, node: Node, act: Act) {
+    /// A fault strikes now, unless it finds its process dead.
+    fn strike(self: &Arc<Faults>, index: usize) {
+        let Fault { on, act, .. } = self.faults[index];
         match act {
-            Act::Crash { restart_ms } => self.crash(node, restart_ms),
-            Act::Pause { ms } => self.pause(node, ms),
-            Act::Cut { peer, way, ms } => self.cut(node, peer, way, ms),
+            Act::Crash { restart_ms } => self.crash(index, on, restart_ms),
+            Act::Pause { ms } => self.pause(index, on, ms),
+            Act::Cut { peer, way, ms } => self.cut(index, on, peer, way, ms),
             // only at a point
             Act::Lose { .. } => {}
         }
     }
 
-    fn crash(self: &Arc<Faults>, node: Node, restart_ms: Option<u64>) {
+    fn crash(self: &Arc<Faults>, index: usize, node: Node, restart_ms: Option<u64>) {
         let Some(id) = self.id(node) else { return };
         {
             let mut state = self.state();
@@ -255,7 +263,7 @@ impl Faults {
             }
             *process = Process { incarnation: process.incarnation + 1, down: true, ..Process::default() };
         }
-        self.struck();
+        self.struck(index);
         self.observer.record(Actor::Node(node), What::Crash { restart_ms });
         Handle::current().kill(id);
         if let Some(ms) = restart_ms {
@@ -267,7 +275,7 @@ impl Faults {
         }
     }
 
-    fn pause(self: &Arc<Faults>, node: Node, ms: u64) {
+    fn pause(self: &Arc<Faults>, index: usize, node: Node, ms: u64) {
         let Some(id) = self.id(node) else { return };
         let incarnation = {
             let mut state = self.state();
@@ -278,7 +286,7 @@ impl Faults {
             process.paused += 1;
             process.incarnation
         };
-        self.struck();
+        self.struck(index);
         self.observer.record(Actor::Node(node), What::Pause { ms });
         Handle::current().pause(id);
         self.later(ms, move |faults| {
@@ -303,7 +311,7 @@ impl Faults {
         });
     }
 
-    fn cut(self: &Arc<Faults>, node: Node, peer: Node, way: Way, ms: Option<u64>) {
+    fn cut(self: &Arc<Faults>, index: usize, node: Node, peer: Node, way: Way, ms: Option<u64>) {
         let mut links = Vec::new();
         if way != Way::From {
             links.push((node, peer));
@@ -311,7 +319,7 @@ impl Faults {
         if way != Way::To {
             links.push((peer, node));
         }
-        self.struck();
+        self.struck(index);
         self.observer.record(Actor::Node(node), What::Cut { peer, way, ms });
         for link in &links {
             *self.state().cuts.entry(*link).or_default() += 1;
@@ -350,9 +358,10 @@ impl Faults {
         });
     }
 
-    fn struck(&self) {
+    fn struck(&self, index: usize) {
         let now = self.observer.now();
         let mut state = self.state();
+        state.progress[index].struck = true;
         state.first.get_or_insert(now);
         state.last = state.last.max(now);
     }
