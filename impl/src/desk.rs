@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use leaseproof_rules::{EffectStep, Entry, Epoch, Judgement, Status, effect_step};
 
 use crate::store::{Fenced, Learnt};
-use crate::task::{EffectEntry, Event, Task};
+use crate::task::{EffectEntry, Event, Listed, Task};
 use crate::{Error, Queue};
 
 /// A task with everything that is known of it.
@@ -17,6 +17,9 @@ pub struct Shown {
     pub record: Vec<Event>,
     /// Its effect journal, by key.
     pub effects: Vec<EffectEntry>,
+    /// What of record and journal can not be read, and is missing above or not as it is stored. Empty, unless another
+    /// program has written there.
+    pub bad: Vec<String>,
 }
 
 /// What a person decides.
@@ -45,7 +48,7 @@ pub struct Signed<'a> {
 }
 
 impl Queue {
-    /// A page of tasks by id, from after `after` on.
+    /// A page of tasks by id, from after `after` on. A row that can not be read is told of, beside the others.
     ///
     /// # Errors
     /// The database's.
@@ -55,19 +58,20 @@ impl Queue {
         kind: Option<&str>,
         after: i64,
         page: u32,
-    ) -> Result<Vec<Task>, Error> {
+    ) -> Result<Listed, Error> {
         self.store().list(status, kind, after, page).await
     }
 
-    /// A task with its whole record.
+    /// A task with its whole record. What can not be read of record and journal is told of, and the rest shown.
     ///
     /// # Errors
-    /// [`Error::NoSuchTask`], or the database's.
+    /// [`Error::NoSuchTask`], [`Error::BadRow`] if the task's own status or epoch can not be read, or the database's.
     pub async fn show(&self, id: i64) -> Result<Shown, Error> {
         let task = self.store().task(id).await?;
-        let record = self.store().record(id).await?;
-        let effects = self.store().journal(id).await?;
-        Ok(Shown { task, record, effects })
+        let mut bad = Vec::new();
+        let record = self.store().readable_record(id, &mut bad).await?;
+        let effects = self.store().readable_journal(id, &mut bad).await?;
+        Ok(Shown { task, record, effects, bad })
     }
 
     /// Decides about a task in WAIT_MANUAL. Refuses if it has moved on: `expected` is the epoch that the person has seen,

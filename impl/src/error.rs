@@ -77,10 +77,12 @@ pub enum Error {
         cause: Cause,
     },
     /// A stored row can not be read.
-    #[error("{verb}: stored row can not be read: {why}")]
+    #[error("{verb}: stored row{} can not be read: {why}", id.map_or(String::new(), |id| format!(" {id}")))]
     BadRow {
         /// Name of the statement, as in its tag.
         verb: &'static str,
+        /// The row's id, where it is known: a task's, or that of an entry of the record.
+        id: Option<i64>,
         /// Which column, and what is wrong.
         why: String,
     },

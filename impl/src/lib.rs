@@ -34,6 +34,8 @@
 //! - No operation holds a transaction or a lock over a round trip: each is one conditional statement. (On MySQL, which has
 //!   no `RETURNING`, a claim, a heartbeat and a registration read back in a second statement what the first has changed,
 //!   and a completion that did not apply tries the adoption in a second one.)
+//! - A row that another program has written, and that can not be read or written as it is, stops nothing but itself. The
+//!   tables' checks refuse most of them; what gets past is skipped, told by its id, and handed to a person where it can be.
 //! - All times are ms on the database's clock; a process's own monotonic clock only ever makes it stop earlier.
 //! - Retention is absent on purpose: the record outlives the work, until a later version says how long.
 //! - Epochs must survive: with asynchronous replication, with `synchronous_commit = off`, or with MySQL's
@@ -64,7 +66,7 @@ pub use queries::{Question, StatusQueries};
 pub use queue::{ABLATION, ACCEPTED_URLS, MYSQL_NOW_MS, Queue, SQLITE_NOW_MS};
 pub use store::{SCHEMA_VERSION, Store, sqlite_schema};
 pub use sweeper::{SweepReport, Sweeper};
-pub use task::{Claimed, EffectEntry, Enqueued, Event, LONGEST_MS, NewTask, Task};
+pub use task::{BadTask, Claimed, EffectEntry, Enqueued, Event, LONGEST_MS, Listed, NewTask, Task};
 pub use worker::{HeartbeatMode, MOST_SLOTS, Worker, WorkerBuilder};
 
 /// The program in the README compiles.

@@ -24,7 +24,8 @@ pub const PREFIX: &str = "/* leaseproof:";
 
 /// Puts a task into the queue.
 pub const ENQUEUE: &str = "enqueue";
-/// Reads which tasks could be claimed. Only exists where the compare-and-set at the claim is switched off.
+/// Reads which tasks could be claimed. Only made where a claim of several fails for a row that refuses it, or where the
+/// compare-and-set at the claim is switched off.
 pub const CLAIM_READ: &str = "claim_read";
 /// Reads RUNNING tasks whose lease has ended, whose owner is superseded, or that run for too long.
 pub const SWEEP: &str = "sweep";

@@ -1,11 +1,12 @@
 //! Tasks as rows: what is put in, what a claim hands out, what a person reads.
 
 use leaseproof_rules::{
-    Backoff, EffectRule, Entry, Epoch, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Reason, Status,
+    Backoff, COUNT_MAX, EPOCH_MAX, EffectRule, Entry, Epoch, Instruments, OnExhausted, OnPartial, OnUnknown, Policy,
+    Reason, Status,
 };
 
 use crate::Error;
-use crate::store::{Param, Row};
+use crate::store::{Lenient, Param, Row};
 
 /// The longest duration of a policy, in ms: 100 years. Keeps sums of times well inside a BIGINT.
 pub const LONGEST_MS: u64 = 3_155_760_000_000;
@@ -107,7 +108,7 @@ pub struct Claimed {
     pub attempts: u32,
     /// Lost owners so far.
     pub interruptions: u32,
-    /// Its settings, or what is wrong with the stored ones.
+    /// Its settings, or what is wrong with its row: it is not to be run then, but handed to a person.
     pub policy: Result<Policy, String>,
 }
 
@@ -155,6 +156,38 @@ pub struct Task {
     pub record_no: i64,
     /// Its settings, or what is wrong with the stored ones.
     pub policy: Result<Policy, String>,
+    /// What of the rest can not be read as it is stored, column by column. Empty, unless another program has written it.
+    pub bad: Vec<String>,
+}
+
+/// A page of tasks.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Listed {
+    /// By id.
+    pub tasks: Vec<Task>,
+    /// The rows of which not even status and epoch can be read, by id. Only another program can have written them.
+    pub bad: Vec<BadTask>,
+}
+
+impl Listed {
+    /// How many rows the page has.
+    pub fn rows(&self) -> usize {
+        self.tasks.len() + self.bad.len()
+    }
+
+    /// The largest id of the page: the next one begins after it.
+    pub fn last_id(&self) -> Option<i64> {
+        self.tasks.last().map(|task| task.id).max(self.bad.last().map(|bad| bad.id))
+    }
+}
+
+/// A row that can not be read as a task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadTask {
+    /// Its id.
+    pub id: i64,
+    /// Which column, and what is wrong.
+    pub why: String,
 }
 
 /// An entry of the execution record.
@@ -200,16 +233,11 @@ pub struct EffectEntry {
     pub at_ms: i64,
 }
 
-/// A small number as stored.
-pub(crate) fn count(row: &Row, column: &'static str) -> Result<u32, Error> {
-    let value = row.int(column)?;
-    u32::try_from(value).map_err(|_| row.bad(column, format!("{value} is not a count")))
-}
-
 /// An epoch as stored.
 pub(crate) fn epoch(row: &Row, column: &'static str) -> Result<Epoch, Error> {
     let value = row.int(column)?;
-    Epoch::try_from(value).map_err(|_| row.bad(column, format!("{value} is not an epoch")))
+    let epoch = Epoch::try_from(value).ok().filter(|epoch| *epoch <= EPOCH_MAX);
+    epoch.ok_or_else(|| row.bad(column, format!("{value} is not an epoch")))
 }
 
 /// A status as stored.
@@ -246,48 +274,51 @@ pub(crate) fn policy_params(policy: &Policy) -> Vec<Param> {
     ]
 }
 
-/// A stored policy; the inner error says what is wrong with it.
-pub(crate) fn policy(row: &Row) -> Result<Result<Policy, String>, Error> {
-    let ms = |column| Ok::<_, Error>(u64::try_from(row.int(column)?).map_err(|_| format!("{column} is negative")));
-    let small = |column| Ok::<_, Error>(u32::try_from(row.int(column)?).map_err(|_| format!("{column} is no count")));
-    let fields = (
-        (ms("lease_ms")?, ms("heartbeat_ms")?, ms("fence_margin_ms")?),
-        (small("max_attempts")?, small("max_interruptions")?),
-        (ms("backoff_base_ms")?, small("backoff_factor")?, ms("backoff_max_ms")?),
-        row.opt_int("expected_run_ms")?,
-        row.text("on_exhausted")?,
-        row.text("never_retry")?,
-    );
-    let assemble = || -> Result<Policy, String> {
-        let (
-            (lease, heartbeat, margin),
-            (attempts, interruptions),
-            (base, factor, max),
-            expected,
-            on_exhausted,
-            never_retry,
-        ) = fields;
-        let policy = Policy {
-            lease_ms: lease?,
-            heartbeat_ms: heartbeat?,
-            fence_margin_ms: margin?,
-            max_attempts: attempts?,
-            max_interruptions: interruptions?,
-            backoff: Backoff { base_ms: base?, factor: factor?, max_ms: max? },
-            expected_run_ms: expected
-                .map(|ms| u64::try_from(ms).map_err(|_| "expected_run_ms is negative".to_string()))
-                .transpose()?,
-            on_exhausted: OnExhausted::from_name(&on_exhausted).ok_or_else(|| {
-                let accepted = OnExhausted::ALL.map(OnExhausted::name).join(", ");
-                format!("on_exhausted is {on_exhausted:?}; accepted are {accepted}")
-            })?,
-            never_retry: serde_json::from_str(&never_retry)
-                .map_err(|error| format!("never_retry is no JSON array of texts: {error}"))?,
-        };
-        policy.validate().map_err(|error| error.to_string())?;
-        Ok(policy)
+/// A stored policy, or what is wrong with it.
+pub(crate) fn policy(row: &Row) -> Result<Policy, String> {
+    let mut read = Lenient::new(row);
+    let [lease_ms, heartbeat_ms, fence_margin_ms, base_ms, max_ms] =
+        ["lease_ms", "heartbeat_ms", "fence_margin_ms", "backoff_base_ms", "backoff_max_ms"]
+            .map(|column| read.count(column, u64::MAX));
+    let [max_attempts, max_interruptions, factor] =
+        ["max_attempts", "max_interruptions", "backoff_factor"].map(|column| read.count(column, u32::MAX));
+    let expected_run_ms = match read.opt_int("expected_run_ms") {
+        None => None,
+        Some(_) => Some(read.count("expected_run_ms", u64::MAX)),
     };
-    Ok(assemble())
+    let (on_exhausted, never_retry) = (read.text("on_exhausted"), read.text("never_retry"));
+    let bad = read.bad();
+    if !bad.is_empty() {
+        return Err(bad.join("; "));
+    }
+    if lease_ms > LONGEST_MS {
+        return Err(format!("a lease of {lease_ms} ms is longer than 100 years"));
+    }
+    let policy = Policy {
+        lease_ms,
+        heartbeat_ms,
+        fence_margin_ms,
+        max_attempts,
+        max_interruptions,
+        backoff: Backoff { base_ms, factor, max_ms },
+        expected_run_ms,
+        on_exhausted: OnExhausted::from_name(&on_exhausted).ok_or_else(|| {
+            let accepted = OnExhausted::ALL.map(OnExhausted::name).join(", ");
+            format!("on_exhausted is {on_exhausted:?}; accepted are {accepted}")
+        })?,
+        never_retry: serde_json::from_str(&never_retry)
+            .map_err(|error| format!("never_retry is no JSON array of texts: {error}"))?,
+    };
+    policy.validate().map_err(|error| error.to_string())?;
+    Ok(policy)
+}
+
+/// The policy of a row of which `bad` could not be read: a task is not run by guesses.
+pub(crate) fn policy_unless(bad: Vec<String>, row: &Row) -> Result<Policy, String> {
+    match bad.is_empty() {
+        true => policy(row),
+        false => Err(bad.join("; ")),
+    }
 }
 
 /// Refuses what the rules know and this queue does not do: to ignore it would promise what is not kept.
@@ -335,81 +366,103 @@ pub(crate) fn rule_from_bits(bits: i64) -> EffectRule {
 }
 
 impl Claimed {
+    /// Fails only where not even its epoch is known; what else can not be read is told in its policy.
     pub(crate) fn read(row: &Row) -> Result<Claimed, Error> {
-        Ok(Claimed {
-            id: row.int("id")?,
-            epoch: epoch(row, "epoch")?,
-            kind: row.text("kind")?,
+        let (id, epoch) = (row.int("id")?, epoch(row, "epoch")?);
+        let mut read = Lenient::new(row);
+        let claimed = Claimed {
+            id,
+            epoch,
+            kind: read.text("kind"),
             payload: row.bytes("payload")?,
-            due_at_ms: row.int("due_at_ms")?,
-            claimed_at_ms: row.int("claimed_at_ms")?,
-            attempts: count(row, "attempts")?,
-            interruptions: count(row, "interruptions")?,
-            policy: policy(row)?,
-        })
+            due_at_ms: read.int("due_at_ms"),
+            claimed_at_ms: read.int("claimed_at_ms"),
+            attempts: read.count("attempts", COUNT_MAX),
+            interruptions: read.count("interruptions", COUNT_MAX),
+            policy: Err(String::new()),
+        };
+        Ok(Claimed { policy: policy_unless(read.bad(), row), ..claimed })
     }
 }
 
 impl Task {
+    /// Fails only where id, status or epoch can not be read.
     pub(crate) fn read(row: &Row) -> Result<Task, Error> {
-        Ok(Task {
-            id: row.int("id")?,
-            kind: row.text("kind")?,
+        let (id, status, epoch) = (row.int("id")?, status(row, "status")?, epoch(row, "epoch")?);
+        let mut read = Lenient::new(row);
+        let task = Task {
+            id,
+            kind: read.text("kind"),
             payload: row.bytes("payload")?,
-            unique_key: row.opt_text("unique_key")?,
-            status: status(row, "status")?,
-            epoch: epoch(row, "epoch")?,
-            due_at_ms: row.int("due_at_ms")?,
-            owner: row.opt_text("owner")?,
-            claimed_at_ms: row.opt_int("claimed_at_ms")?,
-            heartbeat_at_ms: row.opt_int("heartbeat_at_ms")?,
-            lease_until_ms: row.opt_int("lease_until_ms")?,
-            attempts: count(row, "attempts")?,
-            interruptions: count(row, "interruptions")?,
-            reason: row.opt_text("reason")?.as_deref().and_then(Reason::from_name),
-            last_error: row.opt_text("last_error")?,
-            result: row.opt_text("result")?,
-            created_at_ms: row.int("created_at_ms")?,
-            finished_at_ms: row.opt_int("finished_at_ms")?,
-            record_no: row.int("record_no")?,
-            policy: policy(row)?,
-        })
+            unique_key: read.opt_text("unique_key"),
+            status,
+            epoch,
+            due_at_ms: read.int("due_at_ms"),
+            owner: read.opt_text("owner"),
+            claimed_at_ms: read.opt_int("claimed_at_ms"),
+            heartbeat_at_ms: read.opt_int("heartbeat_at_ms"),
+            lease_until_ms: read.opt_int("lease_until_ms"),
+            attempts: read.count("attempts", COUNT_MAX),
+            interruptions: read.count("interruptions", COUNT_MAX),
+            reason: read.opt_text("reason").as_deref().and_then(Reason::from_name),
+            last_error: read.opt_text("last_error"),
+            result: read.opt_text("result"),
+            created_at_ms: read.int("created_at_ms"),
+            finished_at_ms: read.opt_int("finished_at_ms"),
+            record_no: read.int("record_no"),
+            policy: policy(row),
+            bad: Vec::new(),
+        };
+        Ok(Task { bad: read.bad(), ..task })
     }
 }
 
 impl Event {
-    pub(crate) fn read(row: &Row) -> Result<Event, Error> {
+    /// Fails only where a status or an epoch can not be read; what else can not be read is added to `bad`.
+    pub(crate) fn read(row: &Row, bad: &mut Vec<String>) -> Result<Event, Error> {
         let from_status = match row.opt_text("from_status")? {
             None => None,
             Some(_) => Some(status(row, "from_status")?),
         };
-        Ok(Event {
-            id: row.int("id")?,
-            at_ms: row.int("at_ms")?,
-            epoch: epoch(row, "epoch")?,
-            verb: row.text("verb")?,
-            actor: row.text("actor")?,
+        let (id, to_status, epoch) = (row.int("id")?, status(row, "to_status")?, epoch(row, "epoch")?);
+        let mut read = Lenient::new(row);
+        let event = Event {
+            id,
+            at_ms: read.int("at_ms"),
+            epoch,
+            verb: read.text("verb"),
+            actor: read.text("actor"),
             from_status,
-            to_status: status(row, "to_status")?,
-            note: row.opt_text("note")?,
-            effect_key: row.opt_text("effect_key")?,
-            beat_gap_ms: row.opt_int("beat_gap_ms")?,
-        })
+            to_status,
+            note: read.opt_text("note"),
+            effect_key: read.opt_text("effect_key"),
+            beat_gap_ms: read.opt_int("beat_gap_ms"),
+        };
+        bad.extend(read.bad().into_iter().map(|why| format!("record entry {id}: {why}")));
+        Ok(event)
     }
 }
 
 impl EffectEntry {
     pub(crate) fn read(row: &Row) -> Result<EffectEntry, Error> {
+        let key = row.text("effect_key")?;
         let state = row.text("state")?;
-        Ok(EffectEntry {
-            key: row.text("effect_key")?,
-            epoch: epoch(row, "epoch")?,
-            state: Entry::from_name(&state)
-                .ok_or_else(|| row.bad("state", format!("{state:?} is not a journal entry")))?,
-            rule: rule_from_bits(row.int("rule")?),
-            outcome: row.opt_text("outcome")?,
-            at_ms: row.int("at_ms")?,
-        })
+        let of_key = |error| match error {
+            Error::BadRow { verb, id, why } => Error::BadRow { verb, id, why: format!("effect {key:?}: {why}") },
+            other => other,
+        };
+        let read = || {
+            Ok(EffectEntry {
+                key: key.clone(),
+                epoch: epoch(row, "epoch")?,
+                state: Entry::from_name(&state)
+                    .ok_or_else(|| row.bad("state", format!("{state:?} is not a journal entry")))?,
+                rule: rule_from_bits(row.int("rule")?),
+                outcome: row.opt_text("outcome")?,
+                at_ms: row.int("at_ms")?,
+            })
+        };
+        read().map_err(of_key)
     }
 }
 

@@ -30,5 +30,6 @@ pub use policy::{Backoff, OnExhausted, OnPartial, OnUnknown, Policy, PolicyError
 pub use property::{Kind, Property};
 pub use status::Status;
 pub use transition::{
-    Actor, Condition, Counts, Epoch, Judgement, Refusal, Row, TRANSITIONS, Transition, Verb, Write, judge, transition,
+    Actor, COUNT_MAX, Condition, Counts, EPOCH_LIMIT, EPOCH_MAX, Epoch, Judgement, Refusal, Row, TRANSITIONS,
+    Transition, Verb, Write, judge, transition,
 };

@@ -8,6 +8,16 @@ use crate::status::Status;
 /// The fencing token: grows at every change of ownership and at every decision by a person.
 pub type Epoch = u64;
 
+/// The largest epoch that a row may hold: 2^53 - 1, the largest whole number that every reader of JSON keeps exactly.
+pub const EPOCH_MAX: Epoch = (1 << 53) - 1;
+
+/// From this epoch on a task is not claimed any more. No queue gets there by itself; a row that another program has put
+/// there still has room for every write that ends a run, and stops no other task.
+pub const EPOCH_LIMIT: Epoch = 9_000_000_000_000_000;
+
+/// Where the counts of failures and losses stop growing.
+pub const COUNT_MAX: u32 = i32::MAX as u32;
+
 /// Who may take an edge.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Actor {
@@ -112,7 +122,7 @@ impl Verb {
 pub enum Condition {
     /// Nothing further.
     None,
-    /// The task's due time has come.
+    /// The task's due time has come, and its epoch is below [`EPOCH_LIMIT`].
     Due,
     /// The lease has not ended. Once it has, its owner may report, but neither renew nor begin anything: an
     /// owner that a sweeper has read as lost therefore stays lost until somebody changes the epoch.
@@ -214,16 +224,20 @@ impl Counts {
     /// A loss is counted by whoever ends the lost run, a handing over to a person included: the person has to see it.
     pub const fn after(self, row: &Row, verb: Verb) -> Counts {
         match verb {
-            Verb::Retry | Verb::GiveUp => Counts { attempts: self.attempts.saturating_add(1), ..self },
+            Verb::Retry | Verb::GiveUp => Counts { attempts: one_more(self.attempts), ..self },
             // An overrun under a live lease is no loss.
             Verb::Requeue | Verb::Escalate if row.owner_lost() => {
-                Counts { interruptions: self.interruptions.saturating_add(1), ..self }
+                Counts { interruptions: one_more(self.interruptions), ..self }
             }
             // A person who lets it run again gives both budgets back.
             Verb::Rerun => Counts { attempts: 0, interruptions: 0 },
             _ => self,
         }
     }
+}
+
+const fn one_more(count: u32) -> u32 {
+    if count < COUNT_MAX { count + 1 } else { count }
 }
 
 /// A conditional write as its writer presents it.
@@ -312,7 +326,7 @@ pub fn judge(row: Row, write: Write, guards: Guards) -> Judgement {
     let lost = row.owner_lost() || from != row.status;
     let holds = match edge.condition {
         Condition::None => true,
-        Condition::Due => row.due,
+        Condition::Due => row.due && row.epoch < EPOCH_LIMIT,
         Condition::LeaseLive => row.lease_live || (write.verb == Verb::Heartbeat && !guards.has(Guard::EndedIsEnded)),
         Condition::OwnerLost => lost,
         Condition::OwnerLostOrOverrun => lost || row.overrun,

@@ -1,7 +1,8 @@
 //! The table of transitions and `judge`: what must hold whatever the row and the write.
 
 use leaseproof_rules::{
-    Actor, Guard, Guards, Judgement, Refusal, Row, Status, TRANSITIONS, Verb, Write, judge, transition,
+    Actor, COUNT_MAX, Counts, EPOCH_LIMIT, EPOCH_MAX, Guard, Guards, Judgement, Refusal, Row, Status, TRANSITIONS,
+    Verb, Write, judge, transition,
 };
 use proptest::prelude::*;
 
@@ -124,6 +125,49 @@ fn a_repeated_completion_is_told_that_it_was_done() {
     assert_eq!(judge(row, write, Guards::ALL), Judgement::Already);
     let older = Write { epoch: 2, ..write };
     assert_eq!(judge(row, older, Guards::ALL), Judgement::Refused(Refusal::WrongStatus));
+}
+
+/// A row of an epoch that only another program can have put there is not claimed; what ends a run of it still has room.
+#[test]
+fn at_the_limit_of_epochs_nothing_is_claimed_and_everything_is_ended() {
+    let pending = |epoch| Row {
+        status: Status::Pending,
+        epoch,
+        due: true,
+        lease_live: false,
+        owner_superseded: false,
+        overrun: false,
+    };
+    let claim = |epoch| judge(pending(epoch), Write { verb: Verb::Claim, to: Status::Running, epoch }, Guards::ALL);
+    let last = EPOCH_LIMIT - 1;
+    assert_eq!(claim(last), Judgement::Applied { status: Status::Running, epoch: EPOCH_LIMIT });
+    for epoch in [EPOCH_LIMIT, EPOCH_MAX] {
+        assert_eq!(claim(epoch), Judgement::Refused(Refusal::ConditionFails));
+    }
+    let running = Row { status: Status::Running, ..pending(EPOCH_LIMIT) };
+    let escalate = Write { verb: Verb::Escalate, to: Status::WaitManual, epoch: EPOCH_LIMIT };
+    let escalated = Judgement::Applied { status: Status::WaitManual, epoch: EPOCH_LIMIT + 1 };
+    assert_eq!(judge(running, escalate, Guards::ALL), escalated);
+}
+
+#[test]
+fn a_count_stops_growing_and_never_wraps() {
+    let row = Row {
+        status: Status::Running,
+        epoch: 1,
+        due: true,
+        lease_live: false,
+        owner_superseded: false,
+        overrun: false,
+    };
+    for full in [COUNT_MAX, u32::MAX] {
+        let counts = Counts { attempts: full, interruptions: full };
+        for verb in [Verb::Retry, Verb::GiveUp, Verb::Requeue, Verb::Escalate] {
+            assert_eq!(counts.after(&row, verb), counts, "{}", verb.name());
+        }
+    }
+    let counts = Counts { attempts: COUNT_MAX - 1, interruptions: 0 };
+    assert_eq!(counts.after(&row, Verb::Retry).attempts, COUNT_MAX);
 }
 
 /// Epochs come from callers: the largest is as stale as any other.

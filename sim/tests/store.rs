@@ -67,7 +67,7 @@ async fn life() {
     assert_eq!(store.rerun(by(3, 2), task.record_no, None).await.unwrap(), again);
     let verbs: Vec<_> = store.record(3).await.unwrap().into_iter().map(|event| event.verb).collect();
     assert_eq!(verbs, ["enqueue", "claim", "give_up", "late_result", "rerun"]);
-    assert_eq!(store.list(Some(Status::Success), Some("k"), 0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.list(Some(Status::Success), Some("k"), 0, 10).await.unwrap().tasks.len(), 1);
 
     assert_eq!(store.claim("b1", 1).await.unwrap()[0].id, 4);
     assert_eq!(store.intent(by(4, 1), "charge", rule).await.unwrap(), running);

@@ -191,11 +191,11 @@ async fn sweep(queue: &Queue, json: bool) -> Result<(), Failure> {
 }
 
 async fn list(queue: &Queue, args: &ListArgs, json: bool) -> Result<(), Failure> {
-    let tasks = queue.list(args.status, args.kind.as_deref(), args.after, args.limit).await?;
+    let listed = queue.list(args.status, args.kind.as_deref(), args.after, args.limit).await?;
     if json {
-        return print_json(&tasks.iter().map(records::Task::of).collect::<Vec<_>>());
+        return print_json(&records::listed(&listed));
     }
-    print(&records::list(&tasks, args.limit))
+    print(&records::list(&listed, args.limit))
 }
 
 async fn show(queue: &Queue, id: i64, json: bool) -> Result<(), Failure> {

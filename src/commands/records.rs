@@ -29,6 +29,25 @@ pub struct Task<'a> {
     lease_until_ms: Option<i64>,
     finished_at_ms: Option<i64>,
     unique_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    bad: &'a [String],
+}
+
+/// A row of `queue list --json`: a task, or what is known of a row that can not be read as one.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum ListedRow<'a> {
+    Task(Box<Task<'a>>),
+    Bad { id: i64, bad: [&'a str; 1] },
+}
+
+/// The rows of a page by id.
+pub fn listed(listed: &queue::Listed) -> Vec<ListedRow<'_>> {
+    let tasks = listed.tasks.iter().map(|task| (task.id, ListedRow::Task(Box::new(Task::of(task)))));
+    let bad = listed.bad.iter().map(|bad| (bad.id, ListedRow::Bad { id: bad.id, bad: [&bad.why] }));
+    let mut rows: Vec<_> = tasks.chain(bad).collect();
+    rows.sort_by_key(|(id, _)| *id);
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 /// JSON as it is stored; a text that is none is shown as a text.
@@ -57,6 +76,7 @@ impl<'a> Task<'a> {
             lease_until_ms: task.lease_until_ms,
             finished_at_ms: task.finished_at_ms,
             unique_key: task.unique_key.as_deref(),
+            bad: &task.bad,
         }
     }
 }
@@ -67,6 +87,8 @@ pub struct Shown<'a> {
     task: Task<'a>,
     record: Vec<Entry<'a>>,
     effects: Vec<Effect<'a>>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    bad: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -115,13 +137,14 @@ impl<'a> Shown<'a> {
             instruments: effect.rule.instruments.names().collect(),
             on_unknown: effect.rule.on_unknown.name(),
         });
-        Shown { task: Task::of(&shown.task), record: record.collect(), effects: effects.collect() }
+        Shown { task: Task::of(&shown.task), record: record.collect(), effects: effects.collect(), bad: &shown.bad }
     }
 }
 
 /// The tasks as a table.
-pub fn list(tasks: &[queue::Task], limit: u32) -> String {
-    if tasks.is_empty() {
+pub fn list(listed: &queue::Listed, limit: u32) -> String {
+    let tasks = &listed.tasks;
+    if listed.rows() == 0 {
         return "no such task\n".to_owned();
     }
     let rows: Vec<Vec<String>> = tasks
@@ -151,8 +174,11 @@ pub fn list(tasks: &[queue::Task], limit: u32) -> String {
         out.push_str(&paint(tone, &cut(&line, columns)));
         out.push('\n');
     }
-    if let (true, Some(last)) = (tasks.len() == limit as usize, tasks.last()) {
-        out.push_str(&format!("there may be more: --after {}\n", last.id));
+    for bad in &listed.bad {
+        out.push_str(&format!("task {} can not be read: {}\n", bad.id, one_line(&bad.why)));
+    }
+    if let (true, Some(last)) = (listed.rows() == limit as usize, listed.last_id()) {
+        out.push_str(&format!("there may be more: --after {last}\n"));
     }
     out
 }
@@ -185,6 +211,9 @@ pub fn show(shown: &queue::Shown) -> String {
     fact("result", task.result.clone());
     fact("error", task.last_error.clone());
     fact("policy", task.policy.as_ref().err().map(|why| format!("can not be read: {why}")));
+    for why in task.bad.iter().chain(&shown.bad) {
+        fact("bad", Some(one_line(why)));
+    }
 
     let begin = shown.record.first().map_or(task.created_at_ms, |event| event.at_ms);
     let rows: Vec<Vec<String>> = shown

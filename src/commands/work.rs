@@ -112,7 +112,7 @@ fn until_empty(queue: &Queue, wanted: bool) -> impl Future<Output = ()> + use<> 
 async fn is_empty(queue: &Queue) -> Result<bool, Error> {
     // A task moves from one of these to another while we look: against the usual direction, so as not to miss it.
     for status in [Status::Running, Status::RetryWait, Status::Pending, Status::Running] {
-        if !queue.list(Some(status), None, 0, 1).await?.is_empty() {
+        if !queue.list(Some(status), None, 0, 1).await?.tasks.is_empty() {
             return Ok(false);
         }
     }

@@ -16,7 +16,7 @@ impl Store {
     /// A claim without compare-and-set: reads what is due, and then takes it by its id.
     pub(super) async fn claim_blindly(&self, owner: &str, limit: u32) -> Result<Vec<Claimed>, Error> {
         let params = vec![Param::int(i64::from(limit))];
-        let due = self.run(tags::CLAIM_READ, &self.texts.claim_read, params).await?;
+        let due = self.run(tags::CLAIM_READ, &self.texts.due, params).await?;
         if due.is_empty() {
             return Ok(Vec::new());
         }
@@ -25,6 +25,6 @@ impl Store {
             params.push(Param::int(row.int("id")?));
         }
         params.extend(self.token(Verb::Claim)?);
-        claimed(&self.run(Verb::Claim.name(), &self.texts.blind_claim(due.len()), params).await?)
+        Ok(claimed(&self.run(Verb::Claim.name(), &self.texts.blind_claim(due.len()), params).await?))
     }
 }

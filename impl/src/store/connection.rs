@@ -148,7 +148,7 @@ fn judge(verb: &'static str, error: sqlx::Error) -> Error {
         }
         // The statement went through; what came back can not be read.
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::TypeNotFound { .. } => {
-            return Error::BadRow { verb, why: error.to_string() };
+            return Error::BadRow { verb, id: None, why: error.to_string() };
         }
         _ => return Error::Unknown { verb, cause: error.into() },
     };
@@ -175,4 +175,16 @@ fn judge(verb: &'static str, error: sqlx::Error) -> Error {
         }
         _ => Error::Rejected { verb, cause: error.into() },
     }
+}
+
+/// Whether the database refused a statement for what one of its rows holds, or would: out of range, against a CHECK.
+pub(super) fn is_of_a_row(error: &Error) -> bool {
+    let Error::Rejected { cause: Cause::Driver(error), .. } = error else { return false };
+    if let Some(number) = mysql::number(error) {
+        // Out of range in a sum, in a column; a CHECK on MariaDB, on MySQL.
+        return matches!(number, 1690 | 1264 | 4025 | 3819);
+    }
+    let code = error.as_database_error().and_then(|said| said.code()).unwrap_or_default();
+    // PostgreSQL: numeric_value_out_of_range, check_violation. SQLite: a CHECK, a value that its strict column does not take.
+    matches!(&*code, "22003" | "23514" | "275" | "3091")
 }

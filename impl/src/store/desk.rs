@@ -4,11 +4,11 @@ use leaseproof_rules::{Judgement, Status, Verb};
 
 use super::sweep::journalled;
 use super::{Fenced, Learnt, Param, Store};
-use crate::task::{Event, Task};
+use crate::task::{BadTask, EffectEntry, Event, Listed, Task};
 use crate::{Error, tags};
 
 impl Store {
-    /// One page of tasks by id, from after `after` on.
+    /// One page of tasks by id, from after `after` on. A row that can not be read is told of, beside the others.
     ///
     /// # Errors
     /// The database's.
@@ -18,12 +18,20 @@ impl Store {
         kind: Option<&str>,
         after: i64,
         page: u32,
-    ) -> Result<Vec<Task>, Error> {
+    ) -> Result<Listed, Error> {
         let mut params = vec![Param::int(after), Param::int(i64::from(page))];
         params.extend(status.map(|status| Param::text(status.name())));
         params.extend(kind.map(Param::text));
         let statement = self.texts.list(status.is_some(), kind.is_some());
-        self.run(tags::LIST, &statement, params).await?.iter().map(Task::read).collect()
+        let mut listed = Listed::default();
+        for row in &self.run(tags::LIST, &statement, params).await? {
+            match Task::read(row) {
+                Ok(task) => listed.tasks.push(task),
+                Err(Error::BadRow { id: Some(id), why, .. }) => listed.bad.push(BadTask { id, why }),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(listed)
     }
 
     /// One task.
@@ -38,9 +46,25 @@ impl Store {
     /// The execution record of one task, oldest entry first.
     ///
     /// # Errors
-    /// The database's.
+    /// [`Error::BadRow`] if one of them can not be read, or the database's.
     pub async fn record(&self, id: i64) -> Result<Vec<Event>, Error> {
-        self.run(tags::RECORD, &self.texts.record, vec![Param::int(id)]).await?.iter().map(Event::read).collect()
+        let rows = self.run(tags::RECORD, &self.texts.record, vec![Param::int(id)]).await?;
+        rows.iter().map(|row| Event::read(row, &mut Vec::new())).collect()
+    }
+
+    /// The execution record as far as it can be read, and what of it can not be.
+    pub(crate) async fn readable_record(&self, id: i64, bad: &mut Vec<String>) -> Result<Vec<Event>, Error> {
+        let rows = self.run(tags::RECORD, &self.texts.record, vec![Param::int(id)]).await?;
+        let mut told = Vec::new();
+        let events = rows.iter().map(|row| Event::read(row, &mut told)).collect::<Vec<_>>();
+        bad.append(&mut told);
+        readable("record entry", events, bad)
+    }
+
+    /// The effect journal as far as it can be read, and what of it can not be.
+    pub(crate) async fn readable_journal(&self, id: i64, bad: &mut Vec<String>) -> Result<Vec<EffectEntry>, Error> {
+        let rows = self.run(tags::JOURNAL, &self.texts.journal, vec![Param::int(id)]).await?;
+        readable("journal entry", rows.iter().map(EffectEntry::read).collect(), bad)
     }
 
     /// A person: run again, with new input if given; the budgets start anew. `record_no` as read.
@@ -78,4 +102,18 @@ impl Store {
         params.extend(journalled(said, record_no));
         Ok(!self.run(tags::SETTLE, &self.texts.settle, params).await?.is_empty())
     }
+}
+
+/// Those that could be read; of the others, what is wrong goes to `bad`.
+fn readable<T>(what: &str, read: Vec<Result<T, Error>>, bad: &mut Vec<String>) -> Result<Vec<T>, Error> {
+    let mut good = Vec::with_capacity(read.len());
+    for one in read {
+        match one {
+            Ok(one) => good.push(one),
+            Err(Error::BadRow { id: Some(id), why, .. }) => bad.push(format!("{what} {id}: {why}")),
+            Err(Error::BadRow { why, .. }) => bad.push(format!("{what}: {why}")),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(good)
 }

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "ablation")]
 mod ablation;
+mod beat;
 mod connection;
 mod desk;
 mod instances;
@@ -24,10 +25,11 @@ use leaseproof_rules::{
     judge,
 };
 
+pub use beat::Beaten;
 pub(crate) use connection::Connections;
 pub use instances::{Instance, Registration};
 pub use migrate::{MIGRATION_DEADLINE, SCHEMA_VERSION, sqlite_schema};
-pub(crate) use row::{Param, Row};
+pub(crate) use row::{Lenient, Param, Row};
 pub use sweep::{LostTask, UnknownInJournal};
 
 use crate::error::Cause;
@@ -40,6 +42,9 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Leases that one statement renews.
 pub(crate) const HEARTBEAT_BATCH: usize = 500;
+
+/// Tasks that are tried one by one where a claim of several fails for one of them.
+const MOST_TRIED: i64 = 1_000;
 
 /// A database, and the statements the queue makes on it.
 #[derive(Clone)]
@@ -106,10 +111,18 @@ pub(crate) fn waiting(delay_ms: u64) -> Status {
 }
 
 /// Oldest due time first: databases return the rows of an UPDATE in any order.
-fn claimed(rows: &[Row]) -> Result<Vec<Claimed>, Error> {
-    let mut claimed = rows.iter().map(Claimed::read).collect::<Result<Vec<_>, _>>()?;
+///
+/// A row of which not even the epoch can be read can not be handed out; its lease ends by itself.
+fn claimed(rows: &[Row]) -> Vec<Claimed> {
+    let mut claimed = Vec::with_capacity(rows.len());
+    for row in rows {
+        match Claimed::read(row) {
+            Ok(task) => claimed.push(task),
+            Err(error) => tracing::error!(%error, "claim"),
+        }
+    }
     claimed.sort_by_key(|task| (task.due_at_ms, task.id));
-    Ok(claimed)
+    claimed
 }
 
 impl Store {
@@ -191,29 +204,53 @@ impl Store {
         }
         let mut params = vec![Param::text(owner), Param::int(i64::from(limit))];
         params.extend(self.token(Verb::Claim)?);
-        let rows = self.run(Verb::Claim.name(), &self.texts.claim, params).await?;
-        claimed(&rows)
+        match self.run(Verb::Claim.name(), &self.texts.claim, params).await {
+            Ok(rows) => Ok(claimed(&rows)),
+            Err(error) if connection::is_of_a_row(&error) => self.claim_one_by_one(owner, limit, error).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A row that refuses to be claimed, for what another program has put there, must not keep the others from it: so
+    /// each is claimed by itself. `failed`: what the claim of all said.
+    async fn claim_one_by_one(&self, owner: &str, limit: u32, failed: Error) -> Result<Vec<Claimed>, Error> {
+        let due = self.run(tags::CLAIM_READ, &self.texts.due, vec![Param::int(MOST_TRIED)]).await?;
+        let mut tasks = Vec::new();
+        for row in &due {
+            if tasks.len() >= limit as usize {
+                break;
+            }
+            let id = row.int("id")?;
+            let mut params = vec![Param::text(owner), Param::int(1)];
+            params.extend(self.token(Verb::Claim)?);
+            params.push(Param::int(id));
+            match self.run(Verb::Claim.name(), &self.texts.claim_of, params).await {
+                Ok(rows) => tasks.extend(claimed(&rows)),
+                Err(error) if connection::is_of_a_row(&error) => {
+                    tracing::error!(task = id, %error, "can not be claimed")
+                }
+                // What was claimed until here has to be run.
+                Err(error) if !tasks.is_empty() => {
+                    tracing::warn!(%error, "claim");
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match tasks.is_empty() && !due.is_empty() {
+            true => Err(failed),
+            false => Ok(tasks),
+        }
     }
 
     /// Renews leases, each fenced by its own epoch; returns those renewed, in order of id and epoch. The id alone would not
     /// do: a worker may hold a claim of a task and still be running an earlier one. A lease that has ended is not renewed.
-    /// One statement for up to 500 leases.
+    /// See [`Store::beat`], which also says what could not be tried.
     ///
     /// # Errors
     /// The database's. After [`Error::Unknown`] some may have been renewed.
     pub async fn heartbeat(&self, leases: &[(i64, Epoch)], deadline: Duration) -> Result<Vec<(i64, Epoch)>, Error> {
-        let mut renewed = Vec::with_capacity(leases.len());
-        for batch in leases.chunks(HEARTBEAT_BATCH) {
-            let mut params =
-                batch.iter().flat_map(|(id, epoch)| [Param::int(*id), epoch_param(*epoch)]).collect::<Vec<_>>();
-            params.extend(self.token(Verb::Heartbeat)?);
-            let statement = self.texts.heartbeat(batch.len());
-            for row in self.connections.run(Verb::Heartbeat.name(), &statement, params, deadline).await? {
-                renewed.push((row.int("id")?, task::epoch(&row, "epoch")?));
-            }
-        }
-        renewed.sort_unstable();
-        Ok(renewed)
+        self.beat(leases, deadline).await.map(|beaten| beaten.renewed)
     }
 
     /// Journals that an outside call is about to be made (M3). Only while the lease is live.

@@ -12,7 +12,7 @@ mod dialect;
 mod many;
 mod statement;
 
-use leaseproof_rules::{Guard, Guards, Status, Verb};
+use leaseproof_rules::{COUNT_MAX, Guard, Guards, Status, Verb};
 
 pub(crate) use dialect::Dialect;
 pub(crate) use statement::{Answer, Statement};
@@ -33,8 +33,8 @@ pub(crate) struct Texts {
     pub enqueue: Statement,
     pub find_unique: Statement,
     pub claim: Statement,
-    #[cfg(feature = "ablation")]
-    pub claim_read: Statement,
+    pub claim_of: Statement,
+    pub due: Statement,
     pub intent: Statement,
     pub outcome: Statement,
     pub complete: Statement,
@@ -70,6 +70,11 @@ fn record(verb: &str, actor: &str, note: &str, effect: Option<[&str; 4]>) -> Str
          last_effect_key = {key}, last_effect_state = {state}, last_effect_rule = {rule}, \
          last_effect_outcome = {outcome}"
     )
+}
+
+/// What a SET makes of a count, which stops growing where the rules say so.
+fn one_more(count: &str) -> String {
+    format!("{count} = {count} + CASE WHEN {count} < {COUNT_MAX} THEN 1 ELSE 0 END")
 }
 
 /// Nobody owns the task any more.
@@ -146,9 +151,10 @@ impl Texts {
         let settle = effect(tags::SETTLE, "$7", "NULL", &format!("{} AND record_no = $8", fenced(manual)));
 
         // $5 status, $6 delay, $7.. what was learnt of an effect: key, state, rule.
+        let (failed, interrupted) = (one_more("attempts"), one_more("interruptions"));
         let [key, state, rule] = learnt(7);
         let retry = format!(
-            "{} UPDATE tasks SET status = $5, epoch = epoch + 1, due_at_ms = {now} + $6, attempts = attempts + 1, \
+            "{} UPDATE tasks SET status = $5, epoch = epoch + 1, due_at_ms = {now} + $6, {failed}, \
              last_error = $4, {UNOWNED}, {} WHERE {} {row}",
             tag(Verb::Retry.name()),
             record(Verb::Retry.name(), "$3", "$4", Some([&key, &state, &rule, "NULL"])),
@@ -162,7 +168,7 @@ impl Texts {
         );
         let finished = format!("finished_at_ms = CASE WHEN $5 = '{}' THEN {now} END", Status::Fail.name());
         let give_up = format!(
-            "{} UPDATE tasks SET status = $5, epoch = epoch + 1, reason = $6, attempts = attempts + 1, \
+            "{} UPDATE tasks SET status = $5, epoch = epoch + 1, reason = $6, {failed}, \
              last_error = $4, {finished}, {UNOWNED}, {} WHERE {} {row}",
             tag(Verb::GiveUp.name()),
             record(Verb::GiveUp.name(), "$3", "$4", None),
@@ -176,7 +182,7 @@ impl Texts {
         let [key, state, rule] = learnt(8);
         let requeue = format!(
             "{} UPDATE tasks SET status = $5, epoch = epoch + 1, due_at_ms = {now} + $6, \
-             interruptions = interruptions + 1, {UNOWNED}, {} WHERE {} AND {lost} {row}",
+             {interrupted}, {UNOWNED}, {} WHERE {} AND {lost} {row}",
             tag(Verb::Requeue.name()),
             record(Verb::Requeue.name(), "$3", "$4", Some([&key, &state, &rule, "NULL"])),
             as_read("$7")
@@ -184,7 +190,8 @@ impl Texts {
         // Only a loss counts as one; an overrun under a live lease does not.
         let escalate = format!(
             "{} UPDATE tasks SET status = '{manual}', {}, reason = $5, \
-             interruptions = interruptions + CASE WHEN {lost} THEN 1 ELSE 0 END, {UNOWNED}, {} \
+             interruptions = interruptions + CASE WHEN {lost} AND interruptions < {COUNT_MAX} THEN 1 ELSE 0 END, \
+             {UNOWNED}, {} \
              WHERE {} AND {lost_or_overrun} {row}",
             tag(Verb::Escalate.name()),
             bump_by(Guard::BumpOnEscalate),
@@ -237,7 +244,7 @@ impl Texts {
             lost_by("tasks_owner", SUPERSEDED)
         );
         let look = format!(
-            "{}{} id=$1 */ SELECT t.status, t.epoch, t.due_at_ms, t.lease_until_ms, t.overrun_at_ms, \
+            "{}{} id=$1 */ SELECT t.id, t.status, t.epoch, t.due_at_ms, t.lease_until_ms, t.overrun_at_ms, \
              i.superseded_by, {looked_at} FROM tasks AS t LEFT JOIN instances AS i ON i.boot_id = t.owner \
              WHERE t.id = $1",
             tags::PREFIX,
@@ -261,8 +268,8 @@ impl Texts {
             enqueue: dialect.inserted(enqueue),
             find_unique: rows(format!("{} SELECT id FROM tasks WHERE unique_key = $1", read(tags::LOOK))),
             claim: many::claim(dialect, guards),
-            #[cfg(feature = "ablation")]
-            claim_read: many::claim_read(dialect, guards),
+            claim_of: many::claim_of(dialect, guards),
+            due: many::due_ids(dialect, guards),
             intent: of_owner(Guard::FenceJournal, intent, false),
             outcome: of_owner(Guard::FenceJournal, outcome, false),
             complete,

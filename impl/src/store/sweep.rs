@@ -1,9 +1,9 @@
 //! What the sweeper reads and writes.
 
-use leaseproof_rules::{EffectRule, Epoch, Judgement, Policy, Reason, Signal, Status, Verb};
+use leaseproof_rules::{COUNT_MAX, EPOCH_MAX, EffectRule, Epoch, Judgement, Policy, Reason, Signal, Status, Verb};
 
-use super::{Fenced, Learnt, Param, Row, Store, learnt_params, waiting};
-use crate::task::{self, ms_param, rule_bits, rule_from_bits};
+use super::{Fenced, Learnt, Lenient, Param, Row, Store, learnt_params, waiting};
+use crate::task::{ms_param, policy_unless, rule_bits, rule_from_bits};
 use crate::{Error, tags};
 
 /// A RUNNING task that the sweeper has to decide on.
@@ -29,7 +29,7 @@ pub struct LostTask {
     pub attempts: u32,
     /// Lost owners so far, without this one.
     pub interruptions: u32,
-    /// Its settings, or what is wrong with the stored ones.
+    /// Its settings, or what is wrong with its row: only a person can decide then.
     pub policy: Result<Policy, String>,
     /// The effects of which only the intent is known, by key.
     pub unknown: Vec<UnknownInJournal>,
@@ -59,8 +59,16 @@ impl Store {
             if tasks.last().is_none_or(|task| task.id != id) {
                 tasks.push(read(row)?);
             }
-            if let (Some(task), Some(key)) = (tasks.last_mut(), row.opt_text("effect_key")?) {
-                task.unknown.push(UnknownInJournal { key, rule: rule_from_bits(row.int("rule")?) });
+            let Some(task) = tasks.last_mut() else { continue };
+            match row.opt_text("effect_key") {
+                Ok(None) => {}
+                Ok(Some(key)) => {
+                    // What can not be read promises nothing.
+                    let rule = row.int("rule").map_or_else(|_| EffectRule::default(), rule_from_bits);
+                    task.unknown.push(UnknownInJournal { key, rule });
+                }
+                // Nothing can be written under a key that can not be read.
+                Err(error) => task.policy = Err(error.to_string()),
             }
         }
         Ok(tasks)
@@ -114,28 +122,32 @@ pub(super) fn journalled(learnt: Learnt<'_>, record_no: i64) -> [Param; 4] {
     ]
 }
 
+/// Fails only where the row has no id: whatever else a row holds, the others are to be decided on.
 fn read(row: &Row) -> Result<LostTask, Error> {
-    let now = row.int("now_ms")?;
-    let ended = row.opt_int("lease_until_ms")?.is_none_or(|until| until <= now);
-    let signal = match (ended, row.opt_text("superseded_by")?) {
+    let id = row.int("id")?;
+    let mut read = Lenient::new(row);
+    let now = read.int("now_ms");
+    let until = read.opt_int("lease_until_ms");
+    let signal = match (until.is_none_or(|until| until <= now), read.opt_text("superseded_by")) {
         (true, _) => Signal::LeaseExpired,
         (false, Some(_)) => Signal::OwnerSuperseded,
         (false, None) => Signal::Beating,
     };
-    let lost = row.opt_int("lease_until_ms")?.map_or(0, |until| now.saturating_sub(until));
-    let running = now.saturating_sub(row.opt_int("claimed_at_ms")?.unwrap_or(now));
-    Ok(LostTask {
-        id: row.int("id")?,
-        epoch: task::epoch(row, "epoch")?,
-        record_no: row.int("record_no")?,
-        kind: row.text("kind")?,
-        owner: row.opt_text("owner")?.unwrap_or_default(),
+    let lost = until.map_or(0, |until| now.saturating_sub(until));
+    let running = now.saturating_sub(read.opt_int("claimed_at_ms").unwrap_or(now));
+    let task = LostTask {
+        id,
+        epoch: read.count("epoch", EPOCH_MAX),
+        record_no: read.int("record_no"),
+        kind: read.text("kind"),
+        owner: read.opt_text("owner").unwrap_or_default(),
         signal,
         running_ms: u64::try_from(running).unwrap_or(0),
         lost_ms: u64::try_from(lost).unwrap_or(0),
-        attempts: task::count(row, "attempts")?,
-        interruptions: task::count(row, "interruptions")?,
-        policy: task::policy(row)?,
+        attempts: read.count("attempts", COUNT_MAX),
+        interruptions: read.count("interruptions", COUNT_MAX),
+        policy: Err(String::new()),
         unknown: Vec::new(),
-    })
+    };
+    Ok(LostTask { policy: policy_unless(read.bad(), row), ..task })
 }

@@ -30,11 +30,11 @@ async fn beat(store: Store, leases: Arc<Leases>) {
             // A lease can come to its end meanwhile.
             let answer = tokio::select! {
                 biased;
-                answer = tokio::time::timeout(patience, store.heartbeat(batch, patience)) => answer,
+                answer = tokio::time::timeout(patience, store.beat(batch, patience)) => answer,
                 never = leases.watch_fences() => match never {},
             };
             match answer {
-                Ok(Ok(renewed)) => leases.answered(batch, &renewed, sent),
+                Ok(Ok(beaten)) => leases.answered(batch, &beaten, sent),
                 // Not renewed as far as we know; the next beat may still be in time.
                 Ok(Err(error)) => {
                     tracing::warn!(leases = batch.len(), %error, "heartbeat");

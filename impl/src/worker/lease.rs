@@ -9,6 +9,11 @@ use leaseproof_rules::{Epoch, Policy};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::store::Beaten;
+
+/// A lease whose row was held up is tried again so many times within its interval.
+const HELD_UP_AGAIN: u32 = 4;
+
 /// A claim: task and epoch.
 pub(crate) type Claim = (i64, Epoch);
 
@@ -129,13 +134,16 @@ impl Leases {
         }
     }
 
-    /// A heartbeat that was sent at `sent` for `beaten` has been answered with those it renewed, in order.
-    pub(crate) fn answered(&self, beaten: &[Claim], renewed: &[Claim], sent: Instant) {
+    /// A heartbeat that was sent at `sent` for `sent_for` has been answered. Where a row is held up nothing is known: its
+    /// lease is due again before its interval is over.
+    pub(crate) fn answered(&self, sent_for: &[Claim], beaten: &Beaten, sent: Instant) {
         let mut inner = self.inner();
-        for claim in beaten {
+        for claim in sent_for {
             let Some(held) = inner.held.get_mut(claim) else { continue };
-            if renewed.binary_search(claim).is_ok() {
+            if beaten.renewed.binary_search(claim).is_ok() {
                 held.accepted = held.accepted.max(sent);
+            } else if beaten.held_up.binary_search(claim).is_ok() {
+                held.next_beat = held.next_beat.min(sent + held.heartbeat / HELD_UP_AGAIN);
             } else {
                 held.lost.send_replace(true);
             }
@@ -217,6 +225,23 @@ mod tests {
         leases.hold((7, epoch), &Policy::default(), sent)
     }
 
+    fn renewed(claims: &[Claim]) -> Beaten {
+        Beaten { renewed: claims.to_vec(), held_up: Vec::new() }
+    }
+
+    /// Somebody else holds its row: no reason to stop its run, and one to try again soon.
+    #[test]
+    fn a_lease_whose_row_is_held_up_is_neither_lost_nor_renewed_and_due_again_soon() {
+        let (leases, now) = (Arc::new(Leases::default()), Instant::now());
+        let (held, other) = (hold(&leases, 1, now), hold(&leases, 2, now));
+        let beaten = Beaten { renewed: vec![(7, 2)], held_up: vec![(7, 1)] };
+        leases.answered(&[(7, 1), (7, 2)], &beaten, now);
+        assert!(held.may_act() && other.may_act());
+        let inner = leases.inner();
+        assert_eq!(inner.held[&(7, 1)].next_beat, now + SECOND * 10 / 4);
+        assert_eq!(inner.held[&(7, 2)].next_beat, now + SECOND * 10);
+    }
+
     /// A moment so long ago.
     fn ago(seconds: u32) -> Instant {
         Instant::now().checked_sub(SECOND * seconds).expect("this machine has run for a minute")
@@ -228,7 +253,7 @@ mod tests {
         let (leases, now) = (Arc::new(Leases::default()), Instant::now());
         let (zombie, successor) = (hold(&leases, 1, now), hold(&leases, 4, now));
         assert!(zombie.may_act() && successor.may_act());
-        leases.answered(&[(7, 1), (7, 4)], &[(7, 4)], now);
+        leases.answered(&[(7, 1), (7, 4)], &renewed(&[(7, 4)]), now);
         assert!(!zombie.may_act(), "lost");
         assert!(successor.may_act(), "renewed");
     }
@@ -245,8 +270,8 @@ mod tests {
     fn an_answer_to_an_earlier_heartbeat_takes_nothing_from_a_later_one() {
         let leases = Arc::new(Leases::default());
         let lease = hold(&leases, 1, ago(40));
-        leases.answered(&[(7, 1)], &[(7, 1)], Instant::now());
-        leases.answered(&[(7, 1)], &[(7, 1)], ago(35));
+        leases.answered(&[(7, 1)], &renewed(&[(7, 1)]), Instant::now());
+        leases.answered(&[(7, 1)], &renewed(&[(7, 1)]), ago(35));
         assert!(lease.may_act());
     }
 

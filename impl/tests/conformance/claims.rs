@@ -192,7 +192,7 @@ pub async fn keys_that_only_look_alike_are_different_keys(db: &Db) {
         let task = store.task(put.id).await.unwrap();
         assert_eq!((task.kind.as_str(), task.unique_key.as_deref()), (key, Some(key)));
     }
-    let of_kind = store.list(None, Some("KEY"), 0, 10).await.unwrap();
+    let of_kind = store.list(None, Some("KEY"), 0, 10).await.unwrap().tasks;
     assert_eq!(of_kind.iter().map(|task| task.kind.as_str()).collect::<Vec<_>>(), ["KEY"]);
 }
 

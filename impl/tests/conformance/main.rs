@@ -16,6 +16,7 @@ mod common;
 #[macro_use]
 mod every_case;
 
+mod bad_rows;
 mod claims;
 mod completions;
 mod heartbeats;
@@ -52,6 +53,13 @@ macro_rules! on_every_database {
 }
 
 every_case! { on_every_database:
+    bad_rows::a_row_that_refuses_a_claim_keeps_no_other_from_it,
+    bad_rows::a_claimed_row_that_can_not_be_read_is_handed_out_with_the_reason,
+    bad_rows::a_lost_row_that_can_not_be_read_keeps_no_other_from_a_decision,
+    bad_rows::a_count_that_is_full_stays_full,
+    bad_rows::a_row_that_refuses_a_heartbeat_keeps_no_other_from_it,
+    bad_rows::a_task_that_can_not_be_read_is_listed_by_its_id_beside_the_others,
+    bad_rows::what_can_not_be_read_of_record_and_journal_is_told_and_the_rest_shown,
     schema::migrating_again_is_harmless,
     schema::several_processes_may_migrate_at_once,
     schema::a_database_that_is_not_migrated_names_the_command,

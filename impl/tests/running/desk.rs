@@ -57,7 +57,7 @@ pub async fn what_waits_can_be_listed_page_by_page_and_shown_with_all_that_happe
     until_status(&queue, kinds[1], Status::Success).await;
     worker.stop().await;
     let ids = async |status, kind, after, page| -> Vec<i64> {
-        queue.list(status, kind, after, page).await.unwrap().into_iter().map(|task| task.id).collect()
+        queue.list(status, kind, after, page).await.unwrap().tasks.into_iter().map(|task| task.id).collect()
     };
     let manual = Some(Status::WaitManual);
     assert_eq!(ids(None, None, 0, 10).await, kinds);

@@ -53,7 +53,7 @@ pub async fn as_many_tasks_run_at_once_as_there_are_slots(db: &Db) {
     }
     tokio::time::sleep(A_WHILE).await;
     assert!(!keeper.more(), "a fourth started");
-    let running = queue.list(Some(Status::Running), None, 0, 10).await.unwrap();
+    let running = queue.list(Some(Status::Running), None, 0, 10).await.unwrap().tasks;
     assert_eq!(running.iter().map(|task| task.id).collect::<Vec<_>>(), ids[..3], "claims no more than it can run");
     // Each that ends makes room for one.
     for _ in 3..7 {

@@ -44,7 +44,16 @@ CREATE TABLE tasks (
   last_effect_state TEXT,
   last_effect_rule BIGINT,
   last_effect_outcome TEXT,
-  CHECK (epoch >= 0 AND attempts BETWEEN 0 AND 2147483647 AND interruptions BETWEEN 0 AND 2147483647),
+  -- Room for every statement's sums: one row that overflows would stop a claim of many. The numbers are those of the rules.
+  CHECK (epoch BETWEEN 0 AND 9007199254740991 AND record_no BETWEEN 0 AND 9007199254740991),
+  CHECK (status NOT IN ('PENDING', 'RETRY_WAIT') OR (epoch < 9000000000000000 AND record_no < 9000000000000000)),
+  CHECK (attempts BETWEEN 0 AND 2147483647 AND interruptions BETWEEN 0 AND 2147483647),
+  CHECK (due_at_ms BETWEEN -9007199254740991 AND 9007199254740991),
+  CHECK (claimed_at_ms BETWEEN -9007199254740991 AND 9007199254740991),
+  CHECK (heartbeat_at_ms BETWEEN -9007199254740991 AND 9007199254740991),
+  CHECK (beat_gap_ms BETWEEN -9007199254740991 AND 9007199254740991),
+  CHECK (lease_until_ms BETWEEN -9007199254740991 AND 9007199254740991),
+  CHECK (overrun_at_ms BETWEEN -9007199254740991 AND 9007199254740991),
   CHECK (status <> 'RUNNING' OR (owner IS NOT NULL AND lease_until_ms IS NOT NULL AND claimed_at_ms IS NOT NULL))
 );
 CREATE INDEX tasks_due ON tasks (due_at_ms, id) WHERE status IN ('PENDING', 'RETRY_WAIT');

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use leaseproof_rules::{Guard, Guards, Status, Verb};
+use leaseproof_rules::{EPOCH_LIMIT, Guard, Guards, Status, Verb};
 
 use super::{Answer, Dialect, POLICY_COLUMNS, Statement, record};
 use crate::tags;
@@ -26,13 +26,16 @@ fn tag(verb: Verb) -> String {
 /// What is due, as the claim under these guards sees it.
 fn due(guards: Guards, now: &str) -> String {
     let (pending, retry_wait) = (Status::Pending.name(), Status::RetryWait.name());
-    match guards.has(Guard::ManualIsClosed) {
-        true => format!("status IN ('{pending}', '{retry_wait}') AND due_at_ms <= {now}"),
-        false => {
-            let manual = Status::WaitManual.name();
-            format!("status IN ('{pending}', '{retry_wait}', '{manual}') AND due_at_ms <= {now}")
-        }
-    }
+    let claimable = match guards.has(Guard::ManualIsClosed) {
+        true => format!("'{pending}', '{retry_wait}'"),
+        false => format!("'{pending}', '{retry_wait}', '{}'", Status::WaitManual.name()),
+    };
+    format!("status IN ({claimable}) AND due_at_ms <= {now} AND {}", countable())
+}
+
+/// What counts up with every write is within its bounds.
+fn countable() -> String {
+    format!("epoch BETWEEN 0 AND {0} AND record_no BETWEEN 0 AND {0}", EPOCH_LIMIT - 1)
 }
 
 /// What a claim by `$1` makes of a task.
@@ -62,38 +65,50 @@ fn marked(token: &str) -> String {
     )
 }
 
+/// A process that a later start has superseded takes nothing: it would be taken from it at once.
+const NOT_SUPERSEDED: &str = "NOT EXISTS (SELECT 1 FROM instances WHERE boot_id = $1 AND superseded_by IS NOT NULL)";
+
 /// The claim: `$1` owner, `$2` limit and, in MySQL, `$3` token. What another claim has locked is skipped.
 pub(super) fn claim(dialect: Dialect, guards: Guards) -> Statement {
-    // A process that a later start has superseded takes nothing: it would be taken from it at once.
-    let not_superseded = "NOT EXISTS (SELECT 1 FROM instances WHERE boot_id = $1 AND superseded_by IS NOT NULL)";
+    // Along this index alone no more rows are locked than are taken. Sorted rows would all be locked before the limit
+    // is applied, and whoever claims at the same time would find none.
+    let place = match guards.has(Guard::ManualIsClosed) {
+        true => format!("{} WHERE claimable_at_ms <= {}", dialect.index("tasks_due"), dialect.now_for_index()),
+        false => " WHERE TRUE".to_string(),
+    };
+    let order = if guards.has(Guard::ManualIsClosed) { "claimable_at_ms" } else { "due_at_ms" };
+    claim_from(dialect, guards, "", &place, order)
+}
+
+/// The claim of one task, if it can be claimed: the parameters of [`claim`], and its id.
+pub(super) fn claim_of(dialect: Dialect, guards: Guards) -> Statement {
+    let id = if dialect == Dialect::MySql { "$4" } else { "$3" };
+    claim_from(dialect, guards, &format!("id = {id} AND "), &format!(" WHERE id = {id}"), "due_at_ms")
+}
+
+/// `this` and `place` say the same of which tasks are meant; the latter is MySQL's, and says the index too.
+fn claim_from(dialect: Dialect, guards: Guards, this: &str, place: &str, order: &str) -> Statement {
     let (tag, set, due_now) = (tag(Verb::Claim), claimed(dialect), due(guards, dialect.now()));
     let read = "SELECT id AS due_id, epoch AS due_epoch, status AS due_status FROM tasks";
     let lock = if dialect == Dialect::Sqlite { "" } else { " FOR UPDATE SKIP LOCKED" };
     if dialect != Dialect::MySql {
         return dialect.rows(format!(
-            "{tag} WITH due AS ({read} WHERE {due_now} AND {not_superseded} ORDER BY due_at_ms, id LIMIT $2{lock}) \
+            "{tag} WITH due AS ({read} WHERE {this}{due_now} AND {NOT_SUPERSEDED} ORDER BY due_at_ms, id LIMIT $2{lock}) \
              UPDATE tasks SET {set} FROM due WHERE id = due_id AND epoch = due_epoch AND status = due_status \
              AND {due_now} RETURNING {}",
             handed_out()
         ));
     }
-    // Along this index alone no more rows are locked than are taken. Sorted rows would all be locked before the limit
-    // is applied, and whoever claims at the same time would find none.
-    let index = match guards.has(Guard::ManualIsClosed) {
-        true => format!("{} WHERE claimable_at_ms <= {}", dialect.index("tasks_due"), dialect.now_for_index()),
-        false => format!(" WHERE {}", due(guards, dialect.now_for_index())),
-    };
-    let order = if guards.has(Guard::ManualIsClosed) { "claimable_at_ms" } else { "due_at_ms" };
+    let due_then = due(guards, dialect.now_for_index());
     let change = format!(
-        "{tag} UPDATE ({read}{index} AND {not_superseded} ORDER BY {order}, id LIMIT $2{lock}) AS due STRAIGHT_JOIN tasks \
+        "{tag} UPDATE ({read}{place} AND {due_then} AND {NOT_SUPERSEDED} ORDER BY {order}, id LIMIT $2{lock}) AS due STRAIGHT_JOIN tasks \
          ON id = due_id SET {set}, token = $3 WHERE epoch = due_epoch AND status = due_status AND {due_now}"
     );
     read_back(&change, &marked("$3"))
 }
 
-/// What a claim without [`Guard::CasAtClaim`] reads first: `$1` limit.
-#[cfg(feature = "ablation")]
-pub(super) fn claim_read(dialect: Dialect, guards: Guards) -> Statement {
+/// Which tasks could be claimed, the longest due first: `$1` limit.
+pub(super) fn due_ids(dialect: Dialect, guards: Guards) -> Statement {
     let due = due(guards, dialect.now());
     let tag = format!("{}{} */", tags::PREFIX, tags::CLAIM_READ);
     dialect.rows(format!("{tag} SELECT id FROM tasks WHERE {due} ORDER BY due_at_ms, id LIMIT $1"))
