@@ -264,8 +264,13 @@ pub enum Exhausted {
 #[command(
     after_help = "Payload of a task of kind `shell`: {\"command\": \"…\", \"timeout_ms\": 60000}; the timeout may be left out.\n\
     The command runs under `sh -c` with LEASEPROOF_TASK_ID and LEASEPROOF_EPOCH set. Exit 0 is success, 65 is bad input \
-    (never retried), everything else is worth another attempt, unless the task was put in with --never-retry exit-N. When the lease is lost the command and its children are killed. \
-    Only when this worker itself is killed does a command live on, as a zombie: what it calls should check the epoch.\n\n\
+    (never retried), everything else is worth another attempt, unless the task was put in with --never-retry exit-N. The command runs in a process group of its own. When its lease is lost, its time is over or the grace of a shutdown is, \
+    the whole group gets TERM and, a second later (sooner where the fence margin is short), KILL; so it does when this \
+    worker is killed. What a command has left in the background is killed when the command ends. \
+    Only a process that leaves the group (setsid) is not reached: what it calls should check the epoch.\n\n\
+    SIGINT, SIGTERM, SIGQUIT and SIGHUP stop the worker: no new tasks, and commands may finish within --grace. Any of the \
+    first three again ends them at once; their tasks stay RUNNING until their leases end. A SIGHUP that was ignored at \
+    the start (nohup) stays ignored.\n\n\
     A task of any other kind goes to a person: this worker has no handler for it.\n\n\
     Examples:\n  leaseproof queue work --until-empty\n  leaseproof queue work --slots 16 --slot-name host-a --grace 2m"
 )]
@@ -276,7 +281,7 @@ pub struct WorkArgs {
     /// Stop as soon as every task is resolved (SUCCESS, FAIL or WAIT_MANUAL), retries included.
     #[arg(long)]
     pub until_empty: bool,
-    /// How long a shutdown (Ctrl-C, SIGTERM) waits for commands before it puts their tasks back.
+    /// How long a shutdown (Ctrl-C, SIGTERM, SIGQUIT, SIGHUP) waits for commands before it puts their tasks back.
     #[arg(long, default_value = "30s", value_parser = Millis::parse, allow_hyphen_values = true)]
     pub grace: Millis,
     /// An explicit boot id instead of a random one; must never have been used.

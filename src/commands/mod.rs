@@ -4,12 +4,14 @@ pub mod check;
 pub mod coverage;
 pub mod decisions;
 pub mod explore;
+mod group;
 pub mod matrix;
 mod matrix_table;
 pub mod queue;
 mod records;
 pub mod replay;
 mod shell;
+mod signals;
 mod sim;
 mod work;
 

@@ -6,10 +6,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use leaseproof_queue::{Ctx, TaskError};
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
+
+use super::group::{GRACE, Group};
 
 /// The kind of task.
 pub const KIND: &str = "shell";
@@ -47,43 +48,34 @@ const EX_DATAERR: i32 = 65;
 /// How long a pipe that a background process keeps open is read on after the command has ended.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Kills the whole group unless the command has been waited for.
-struct Group(Child);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // No id: it has been waited for, and the number may belong to somebody else by now.
-        let pid = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            // It may have ended by itself just now.
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
-    }
+/// How long a command whose lease is lost has to end by itself: it is dead before its lease ends.
+fn grace(ctx: &Ctx) -> Duration {
+    let margin_ms = ctx.task().policy.as_ref().map_or(0, |policy| policy.fence_margin_ms);
+    GRACE.min(Duration::from_millis(margin_ms / 2))
 }
 
-/// Runs a task. Dropping the future kills the command and its children.
+/// Runs a task. Dropping the future ends the command and its children, and so does the end of the command for what it has
+/// left in the background.
 pub async fn run(ctx: Ctx) -> Result<String, TaskError> {
     let payload: ShellPayload = ctx.payload()?;
     let task = ctx.task();
-    let mut group = Command::new("sh")
+    let mut command = Command::new("sh");
+    command
         .arg("-c")
         .arg(&payload.command)
         .env("LEASEPROOF_TASK_ID", task.id.to_string())
         .env("LEASEPROOF_EPOCH", task.epoch.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map(Group)
+        .stderr(Stdio::piped());
+    let mut group = Group::start(&mut command, grace(&ctx))
         .map_err(|error| TaskError::Retryable(format!("sh can not be started: {error}")))?;
     let limit = payload.timeout_ms.map_or(Duration::MAX, Duration::from_millis);
     let (mut stdout, mut stderr) = (Kept::first(STDOUT_KEPT), Kept::last(STDERR_KEPT));
     let status = {
-        let (pipe_out, pipe_err) = (group.0.stdout.take(), group.0.stderr.take());
+        let (pipe_out, pipe_err) = (group.command.stdout.take(), group.command.stderr.take());
         let mut reading = pin!(async { tokio::join!(stdout.read(pipe_out), stderr.read(pipe_err)) });
-        let mut waiting = pin!(tokio::time::timeout(limit, group.0.wait()));
+        let mut waiting = pin!(tokio::time::timeout(limit, group.wait()));
         let mut open = true;
         let status = loop {
             tokio::select! {
@@ -96,6 +88,7 @@ pub async fn run(ctx: Ctx) -> Result<String, TaskError> {
         }
         status
     };
+    drop(group);
     let told = stderr.text();
     let status = match status {
         Ok(Ok(status)) => status,

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use leaseproof_queue::rules::Status;
 use leaseproof_queue::{Ctx, Error, Queue, Sweeper, TaskError, Worker};
 use serde::Serialize;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::shell;
+use super::signals::Orders;
 use crate::cli::WorkArgs;
 use crate::failure::Failure;
 use crate::style::{Tone, paint, print};
@@ -43,18 +43,17 @@ pub async fn work(queue: &Queue, args: WorkArgs, json: bool) -> Result<(), Failu
     let worker = builder.sweeper(sweeper).build()?;
 
     let (stop, stopped) = watch::channel(false);
-    let mut interrupts = listen(SignalKind::interrupt())?;
-    let mut terminates = listen(SignalKind::terminate())?;
+    let mut signals = Orders::listen()?;
     let empty = until_empty(queue, args.until_empty);
     let orders = async {
         tokio::select! {
-            () = heard(&mut interrupts, &mut terminates) => {
+            () = signals.stop() => {
                 tracing::info!("stopping: no new tasks, running commands may finish; a second signal kills them");
             }
             () = empty => {}
         }
         stop.send_replace(true);
-        heard(&mut interrupts, &mut terminates).await;
+        signals.at_once().await;
     };
     tokio::select! {
         done = worker.run(told_to_stop(stopped)) => done.map_err(Failure::from),
@@ -73,17 +72,6 @@ fn log_to_stderr() {
         .with_target("leaseproof_queue", LevelFilter::INFO);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false);
     tracing_subscriber::registry().with(lines).with(wanted).init();
-}
-
-fn listen(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(|error| Failure::Internal(format!("signals can not be heard: {error}")))
-}
-
-async fn heard(interrupts: &mut Signal, terminates: &mut Signal) {
-    tokio::select! {
-        _ = interrupts.recv() => {}
-        _ = terminates.recv() => {}
-    }
 }
 
 async fn told_to_stop(mut stopped: watch::Receiver<bool>) {

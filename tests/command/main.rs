@@ -5,6 +5,7 @@ mod explore;
 mod json;
 mod pictures;
 mod queue;
+mod signals;
 mod theory;
 mod work;
 
