@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use leaseproof_model::designs::Design;
 use leaseproof_rules::{Guard, Status};
 use leaseproof_scenarios::Millis;
+use leaseproof_sim::sweep::Pick;
 
 /// Which RUNNING tasks may a system re-run by itself after a worker died, and which must go to a person?
 #[derive(Parser)]
@@ -30,6 +31,8 @@ pub enum Command {
     Matrix(MatrixArgs),
     /// Run one story and draw it, one lane a node.
     Replay(ReplayArgs),
+    /// Draw stories from seeds, run them on the real code, and shrink what breaks.
+    Sweep(SweepArgs),
     /// Check the model: all properties in all worlds, or without one guard.
     Check(CheckArgs),
     /// Walk through the model by hand, in a browser: stateright's Explorer.
@@ -75,7 +78,7 @@ pub struct ReplayArgs {
     /// Where to run it.
     #[arg(long, value_enum, default_value = "sim")]
     pub on: Rung,
-    /// The seed of the run to draw; 0 if left out.
+    /// The seed of the run to draw; if left out, the one that the story names, or 0.
     #[arg(long)]
     pub seed: Option<u64>,
     /// Run this many seeds, from --seed on, and tell how often each verdict came out; draws the first run of the worst.
@@ -85,6 +88,51 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub trace: Option<PathBuf>,
     /// Print one object instead of the lanes.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    leaseproof sweep --seeds 10000\n  \
+    leaseproof sweep --time 10m --state sweep.json\n  \
+    leaseproof sweep --without fence_complete --save found\n  \
+    leaseproof sweep --only 17.3\n\n\
+    A run is named by its seed, e.g. 17, or as a variation of the story of a seed, e.g. 17.3: variations are tried of \
+    stories that have reached something new. The name alone brings the run back. A sweep ends with the first round that \
+    finds a violation; the first of them is shrunk.")]
+pub struct SweepArgs {
+    /// So many runs; 1000 if neither this nor --time is given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: Option<u64>,
+    /// The first seed.
+    #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(..=Pick::LAST_SEED))]
+    pub from: Option<u64>,
+    /// Threads; 0 takes one a core. What comes out does not depend on it.
+    #[arg(long, default_value_t = 0)]
+    pub jobs: usize,
+    /// Begin no further round after this long: "10m".
+    #[arg(long, value_parser = Millis::parse, allow_hyphen_values = true)]
+    pub time: Option<Millis>,
+    /// Switch one guard off. Exit code 1 is then the answer one expects.
+    #[arg(long, value_name = "GUARD", value_parser = guard_on_code)]
+    pub without: Option<Guard>,
+    /// Keep in this file how far the sweep is, and go on from there.
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Save the shrunk story of the first violation in this folder; replay then runs it.
+    #[arg(long, value_name = "DIR")]
+    pub save: Option<PathBuf>,
+    /// Do not shrink.
+    #[arg(long, conflicts_with = "save")]
+    pub no_shrink: bool,
+    /// Run this one alone and draw it.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["seeds", "from", "time", "state", "save", "no_shrink"])]
+    pub only: Option<Pick>,
+    /// With --only: write the trace here, as JSON lines.
+    #[arg(long, value_name = "FILE", requires = "only")]
+    pub trace: Option<PathBuf>,
+    /// Print one object instead of the table.
     #[arg(long)]
     pub json: bool,
 }
@@ -367,6 +415,13 @@ fn designs(text: &str) -> Result<Designs, String> {
 
 fn guard(text: &str) -> Result<Guard, String> {
     Guard::from_name(text).ok_or_else(|| format!("accepted are: {}", Guard::ALL.map(Guard::name).join(", ")))
+}
+
+/// A guard that the queue's code can be built without.
+fn guard_on_code(text: &str) -> Result<Guard, String> {
+    let there: Vec<&str> = Guard::ALL.into_iter().filter(|guard| guard.on_code()).map(Guard::name).collect();
+    let named = Guard::from_name(text).filter(|guard| guard.on_code());
+    named.ok_or_else(|| format!("accepted are, of the guards that the real code can run without: {}", there.join(", ")))
 }
 
 fn status(text: &str) -> Result<Status, String> {

@@ -38,6 +38,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Matrix(args) => commands::matrix::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Sweep(args) => commands::sweep::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Explore(args) => commands::explore::run(&args),
         Command::Queue(args) => commands::queue::run(args),

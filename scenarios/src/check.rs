@@ -112,6 +112,7 @@ impl Place<'_> {
         }
         let guards = Guard::ALL.map(|guard| (guard.name(), guard));
         let without = raw.without.as_ref().map(|text| self.word(text, "without", &guards)).transpose()?;
+        let seed = raw.seed.as_ref().map(|seed| self.seed(seed)).transpose()?;
         let policy = self.policy(&raw.policy)?;
         let timing = self.timing(&raw.queue)?;
         let executors = self.executors(&raw)?;
@@ -145,6 +146,7 @@ impl Place<'_> {
             requirements: raw.requirements.into_iter().map(Spanned::into_inner).collect(),
             sources: raw.sources.into_iter().map(Spanned::into_inner).collect(),
             without,
+            seed,
             policy,
             timing,
             tasks,
@@ -153,6 +155,13 @@ impl Place<'_> {
             decisions,
             expect,
         })
+    }
+
+    fn seed(&self, text: &Spanned<i64>) -> Checked<u64> {
+        match u64::try_from(*text.get_ref()) {
+            Ok(seed) => Ok(seed),
+            Err(_) => self.refuse(text.span(), "seed", format!("accepted: 0 to {}", i64::MAX)),
+        }
     }
 
     fn policy(&self, table: &Spanned<PolicyTable>) -> Checked<Policy> {
@@ -190,11 +199,12 @@ impl Place<'_> {
             Some(ms) => Ok(ms.get_ref().0),
             None => Ok(standard_ms),
         };
+        let standard = Timing::default();
         Ok(Timing {
-            poll_ms: get(&raw.poll, "queue.poll", 1_000)?,
-            sweep_ms: get(&raw.sweep, "queue.sweep", 5_000)?,
-            deadline_ms: get(&raw.deadline, "queue.deadline", 5_000)?,
-            horizon_ms: get(&raw.horizon, "queue.horizon", 600_000)?,
+            poll_ms: get(&raw.poll, "queue.poll", standard.poll_ms)?,
+            sweep_ms: get(&raw.sweep, "queue.sweep", standard.sweep_ms)?,
+            deadline_ms: get(&raw.deadline, "queue.deadline", standard.deadline_ms)?,
+            horizon_ms: get(&raw.horizon, "queue.horizon", standard.horizon_ms)?,
         })
     }
 
@@ -242,8 +252,7 @@ impl Place<'_> {
     }
 
     fn task(&self, raw: &TaskTable, field: &str) -> Checked<Task> {
-        let words =
-            [("ok", RunEnd::Ok), ("error", RunEnd::Error), ("bad_input", RunEnd::BadInput), ("hang", RunEnd::Hang)];
+        let words = RunEnd::ALL.map(|end| (end.name(), end));
         let mut ends = Vec::new();
         for end in &raw.ends {
             ends.push(self.word(end, &format!("{field}.ends"), &words)?);

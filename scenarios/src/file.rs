@@ -16,6 +16,7 @@ pub(crate) struct File {
     #[serde(default)]
     pub sources: Vec<Spanned<String>>,
     pub without: Option<Spanned<String>>,
+    pub seed: Option<Spanned<i64>>,
     pub policy: Spanned<PolicyTable>,
     #[serde(default)]
     pub queue: QueueTable,

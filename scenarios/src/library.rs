@@ -10,6 +10,7 @@ use crate::story::Story;
 
 static STORIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/stories");
 static ABLATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/ablations");
+static RECORDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/recorded");
 
 /// Reads a story from text. `file` is what errors call it; the story's name is the file's stem.
 ///
@@ -51,6 +52,14 @@ pub fn stories() -> Result<Vec<Story>, StoryError> {
 /// None in a released build: a test reads them all.
 pub fn ablations() -> Result<Vec<Story>, StoryError> {
     shipped("ablations", &ABLATIONS)
+}
+
+/// The stories that sweeps have found and shrunk, by name: each names the seed under which it is told.
+///
+/// # Errors
+/// None in a released build: a test reads them all.
+pub fn recorded() -> Result<Vec<Story>, StoryError> {
+    shipped("recorded", &RECORDED)
 }
 
 fn shipped(folder: &str, dir: &Dir<'_>) -> Result<Vec<Story>, StoryError> {

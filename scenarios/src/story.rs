@@ -22,6 +22,8 @@ pub struct Story {
     pub sources: Vec<String>,
     /// The guard that is off in this story; `None` but in stories that show what a guard is for.
     pub without: Option<Guard>,
+    /// The seed of the simulated run that the story records; `None` for a story that is told over many.
+    pub seed: Option<u64>,
     /// The policy of every task in the story.
     pub policy: Policy,
     /// Set-up shared by all executors.
@@ -49,6 +51,13 @@ pub struct Timing {
     pub deadline_ms: u64,
     /// When the story ends: what is unresolved then is stuck. In story time.
     pub horizon_ms: u64,
+}
+
+impl Default for Timing {
+    /// What the format has where a file says nothing.
+    fn default() -> Timing {
+        Timing { poll_ms: 1_000, sweep_ms: 5_000, deadline_ms: 5_000, horizon_ms: 600_000 }
+    }
 }
 
 /// A task: it works, makes its outside call at some moment of the work if it has one, works on and ends.

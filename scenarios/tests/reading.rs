@@ -2,7 +2,7 @@
 
 use leaseproof_rules::{Guard, Property};
 use leaseproof_scenarios::{
-    Act, Millis, Node, Op, Phase, Point, StoryError, Trigger, Verdict, ablations, load, parse, stories,
+    Act, Millis, Node, Op, Phase, Point, Story, StoryError, Trigger, Verdict, ablations, load, parse, stories,
 };
 
 const GOOD: &str = r#"version = 1
@@ -259,4 +259,29 @@ proptest::proptest! {
         let _ = parse("any.toml", &text);
         let _ = parse("any.toml", &GOOD.replacen("\"20s\"", &text, 1));
     }
+}
+
+/// As a file, read back, it is the same story.
+fn written(story: &Story) -> Result<Story, StoryError> {
+    parse(&format!("{}.toml", story.name), &story.to_toml())
+}
+
+#[test]
+fn a_story_that_is_written_is_read_back_the_same() {
+    for story in stories().unwrap().into_iter().chain(ablations().unwrap()) {
+        assert_eq!(written(&story), Ok(story.clone()), "{}", story.to_toml());
+    }
+    let mut odd = stories().unwrap().remove(0);
+    odd.title = "quotes \" and \\ and – others".to_owned();
+    odd.question = "two\nlines, a tab\t and ''' and \"\"\"".to_owned();
+    odd.seed = Some(7);
+    assert_eq!(written(&odd), Ok(odd.clone()), "{}", odd.to_toml());
+}
+
+#[test]
+fn a_seed_is_a_number_that_is_not_negative() {
+    let with = |seed: &str| GOOD.replacen("[policy]", &format!("seed = {seed}\n\n[policy]"), 1);
+    assert_eq!(parse("x.toml", &with("7")).map(|story| story.seed), Ok(Some(7)));
+    let error = parse("x.toml", &with("-1")).unwrap_err();
+    assert_eq!((error.line, error.field.as_str()), (Some(6), "seed"), "{error}");
 }

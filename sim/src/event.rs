@@ -4,7 +4,7 @@
 //! faults as they strike. Checkers judge these events; the trace is their written form.
 
 use leaseproof_rules::{Answer, Entry, Epoch, Verb};
-use leaseproof_scenarios::{Node, Op, Phase, Point, RunEnd, Way};
+use leaseproof_scenarios::{Node, Op, Point, RunEnd, Way};
 
 use crate::db::TaskRow;
 
@@ -239,13 +239,4 @@ pub fn op_of(tag: &str) -> Option<Op> {
 /// The verb that a tagged statement writes, if it writes one.
 pub fn verb_of(tag: &str) -> Option<Verb> {
     Verb::ALL.into_iter().find(|verb| verb.name() == tag)
-}
-
-/// A protocol point as files write it, e.g. `claim.reply`.
-pub fn point_name(point: Point) -> String {
-    let phase = match point.phase {
-        Phase::Request => "request",
-        Phase::Reply => "reply",
-    };
-    format!("{}.{phase}", point.op.name())
 }

@@ -25,5 +25,6 @@ pub mod outside;
 pub mod process;
 pub mod room;
 pub mod run;
+pub mod sweep;
 pub mod trace;
 pub mod world;

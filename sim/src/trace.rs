@@ -4,10 +4,10 @@
 //! in the order of the struct. There is no wall clock, no address and no random name in it.
 
 use leaseproof_rules::{Answer, Verb};
-use leaseproof_scenarios::{Node, RunEnd, Story, Way};
+use leaseproof_scenarios::{Node, Story};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Actor, Event, RowWrite, What, point_name};
+use crate::event::{Actor, Event, RowWrite, What};
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -147,11 +147,6 @@ pub fn header(story: &Story, seed: u64) -> Header {
 pub fn line(story: &Story, event: &Event, begin_ms: i64) -> Line {
     let name = |node: Node| Some(story.node_name(node).to_owned());
     let task = |task: usize| story.tasks.get(task).map(|task| task.name.clone());
-    let way_name = |way: Way| match way {
-        Way::Both => "both",
-        Way::To => "to",
-        Way::From => "from",
-    };
     let mut line = Line { t_ns: event.at_ns, node: actor_name(story, event.actor).to_owned(), ..Line::default() };
     let event_name = match &event.what {
         What::Start => "start",
@@ -169,19 +164,19 @@ pub fn line(story: &Story, event: &Event, begin_ms: i64) -> Line {
         }
         What::Resume => "resume",
         What::Cut { peer, way, ms } => {
-            (line.peer, line.way, line.for_ms) = (name(*peer), Some(way_name(*way).to_owned()), *ms);
+            (line.peer, line.way, line.for_ms) = (name(*peer), Some(way.name().to_owned()), *ms);
             "cut"
         }
         What::Heal { peer, way } => {
-            (line.peer, line.way) = (name(*peer), Some(way_name(*way).to_owned()));
+            (line.peer, line.way) = (name(*peer), Some(way.name().to_owned()));
             "heal"
         }
         What::Lose { point } => {
-            line.point = Some(point_name(*point));
+            line.point = Some(point.name());
             "lose"
         }
         What::Hold { point } => {
-            line.point = Some(point_name(*point));
+            line.point = Some(point.name());
             "hold"
         }
         What::Write(write) => {
@@ -212,13 +207,7 @@ pub fn line(story: &Story, event: &Event, begin_ms: i64) -> Line {
             "run_begin"
         }
         What::RunEnd { task: index, epoch, end } => {
-            let end = match end {
-                RunEnd::Ok => "ok",
-                RunEnd::Error => "error",
-                RunEnd::BadInput => "bad_input",
-                RunEnd::Hang => "hang",
-            };
-            (line.task, line.epoch, line.end) = (task(*index), Some(*epoch), Some(end.to_owned()));
+            (line.task, line.epoch, line.end) = (task(*index), Some(*epoch), Some(end.name().to_owned()));
             "run_end"
         }
         What::Call { task: index, token } => {

@@ -149,8 +149,7 @@ impl World {
         let verb = verb_of(tag);
         for change in &executed.changes {
             self.note(change, verb);
-            let presented = executed.request.presented.iter().find(|one| one.task == change.task);
-            let presented = presented.and_then(|one| one.epoch);
+            let presented = executed.request.behind(change).and_then(|one| one.epoch);
             match (verb, &change.before, &change.after) {
                 (Some(verb), Some(before), Some(after)) => {
                     let write = RowWrite {

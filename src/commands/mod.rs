@@ -13,6 +13,7 @@ pub mod replay;
 mod shell;
 mod signals;
 mod sim;
+pub mod sweep;
 mod work;
 
 /// Threads for simulated runs; 0 stands for one a core.

@@ -58,7 +58,7 @@ impl Tally {
 
 /// Replays a story on the real code.
 pub fn replay(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
-    let first = args.seed.unwrap_or(0);
+    let first = args.seed.or(story.seed).unwrap_or(0);
     let count = args.seeds.unwrap_or(1);
     let Some(end) = first.checked_add(count) else {
         return Err(Failure::BadInput(format!("--seed {first} --seeds {count}: the last seed is over {}", u64::MAX)));

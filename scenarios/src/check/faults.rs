@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::{Checked, Place};
 use crate::file::FaultTable;
 use crate::limits::Length;
-use crate::story::{Act, Executor, Fault, Node, Op, Phase, Point, Trigger, Way};
+use crate::story::{Act, Executor, Fault, Node, Op, Point, Trigger, Way};
 
 /// What of a story decides whether a fault can have an effect.
 pub(super) struct Parts<'a> {
@@ -26,12 +26,7 @@ impl Place<'_> {
     }
 
     fn point(&self, text: &Spanned<String>, field: &str) -> Checked<Point> {
-        let mut points = Vec::new();
-        for op in Op::ALL {
-            for (name, phase) in [("request", Phase::Request), ("reply", Phase::Reply)] {
-                points.push((format!("{}.{name}", op.name()), Point { op, phase }));
-            }
-        }
+        let points: Vec<_> = Point::all().map(|point| (point.name(), point)).collect();
         let words: Vec<_> = points.iter().map(|(name, point)| (name.as_str(), *point)).collect();
         self.word(text, field, &words)
     }
@@ -152,7 +147,7 @@ impl Place<'_> {
                 let Some(peer) = &raw.peer else {
                     return self.refuse(raw.act.span(), format!("{field}.peer"), "a cut names the other end: peer = …");
                 };
-                let ways = [("both", Way::Both), ("to", Way::To), ("from", Way::From)];
+                let ways = [Way::Both, Way::To, Way::From].map(|way| (way.name(), way));
                 let way = match &raw.way {
                     Some(text) => self.word(text, &format!("{field}.way"), &ways)?,
                     None => Way::Both,

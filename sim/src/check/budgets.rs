@@ -22,7 +22,10 @@ pub(super) fn check(seen: &Seen<'_>, findings: &mut Vec<Finding>) {
             (*failures > policy.max_attempts, *failures, "failed attempts", policy.max_attempts),
             (*losses > policy.max_interruptions, *losses, "automatic reclaims", policy.max_interruptions),
         ];
-        let gives_out = write.moves() && write.after.reason.as_deref() == Some(Reason::AttemptsExhausted.name());
+        // A person's decision about a task leaves the reason for which it came there.
+        let is_automatic = write.verb.actor() != Actor::Person;
+        let gives_out =
+            is_automatic && write.moves() && write.after.reason.as_deref() == Some(Reason::AttemptsExhausted.name());
         if gives_out && *failures < policy.max_attempts {
             let why =
                 format!("attempts exhausted after {failures} failures, the policy allows {}", policy.max_attempts);
@@ -62,6 +65,16 @@ mod tests {
             stage.write(if broken { Verb::Escalate } else { Verb::GiveUp }, 3, Status::WaitManual, 4);
             assert_eq!(stage.broken().contains(&Property::OnlyFailuresUseUpAttempts), broken, "{verb:?}");
         }
+    }
+
+    #[test]
+    fn what_a_person_makes_of_exhausted_attempts_is_no_violation() {
+        let mut stage = again_and_again(Verb::Retry, 1);
+        stage.claim(2);
+        stage.reason = Some(Reason::AttemptsExhausted.name().to_owned());
+        stage.write(Verb::GiveUp, 3, Status::WaitManual, 4);
+        stage.write(Verb::MarkFailed, 4, Status::Fail, 5);
+        assert_eq!(stage.broken(), []);
     }
 
     #[test]

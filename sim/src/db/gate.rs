@@ -33,6 +33,16 @@ pub struct Request {
     pub does_something: Option<bool>,
 }
 
+impl Request {
+    /// What it presented for a change that it made. A batch may name a task twice, for a run and for one before it: the
+    /// row's own epoch is the one that has changed it, if it is there.
+    pub fn behind(&self, change: &TaskChange) -> Option<Presented> {
+        let epoch = change.before.as_ref().map(|row| row.epoch);
+        let of_task = || self.presented.iter().filter(|one| one.task == change.task);
+        of_task().find(|one| one.epoch == epoch).or_else(|| of_task().next()).copied()
+    }
+}
+
 /// What becomes of a request.
 #[derive(Debug)]
 pub enum Arrival {
@@ -107,3 +117,41 @@ pub trait Gate: Send + Sync {
 pub struct Open;
 
 impl Gate for Open {}
+
+#[cfg(test)]
+mod tests {
+    use leaseproof_rules::Status;
+
+    use super::*;
+
+    #[test]
+    fn of_two_claims_of_a_task_in_one_batch_the_row_s_own_is_behind_the_change() {
+        let row = TaskRow {
+            status: Status::Running,
+            epoch: 4,
+            owner: None,
+            attempts: 0,
+            interruptions: 0,
+            due_at_ms: 0,
+            lease_until_ms: None,
+            overrun_at_ms: None,
+            reason: None,
+            effect: None,
+            entry: None,
+        };
+        let change = TaskChange { task: 1, before: Some(row.clone()), after: Some(row) };
+        let [zombie, own, other] = [(1, 1), (1, 4), (2, 4)].map(|(task, epoch)| Presented { task, epoch: Some(epoch) });
+        let request = |presented: &[Presented]| Request {
+            peer: IpAddr::from([10, 1, 0, 1]),
+            session: 1,
+            op: "heartbeat".to_owned(),
+            presented: presented.to_vec(),
+            effect: None,
+            does_something: None,
+        };
+        assert_eq!(request(&[other, zombie, own]).behind(&change), Some(own));
+        // Without the fence a stale one may be alone.
+        assert_eq!(request(&[other, zombie]).behind(&change), Some(zombie));
+        assert_eq!(request(&[other]).behind(&change), None);
+    }
+}

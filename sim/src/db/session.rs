@@ -407,7 +407,8 @@ impl Session {
             match request {
                 Some(request) => {
                     let (count, engine) = (outcome.count, self.database.engine());
-                    let idle = request.presented.iter().filter(|one| !changes.iter().any(|c| c.task == one.task));
+                    let behind: Vec<_> = changes.iter().filter_map(|change| request.behind(change)).collect();
+                    let idle = request.presented.iter().filter(|one| !behind.contains(one));
                     let unchanged = idle.filter_map(|one| Some((*one, engine.look(one.task)?))).collect();
                     drop(engine);
                     let now_ms = self.database.now_ms();
