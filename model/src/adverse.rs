@@ -41,6 +41,13 @@ impl World {
         self
     }
 
+    /// The third party may be out of reach, so that a call is surely not sent.
+    pub fn unreachable(mut self) -> World {
+        self.faults.not_sent = true;
+        self.name += ", third party out of reach";
+        self
+    }
+
     /// A call may be delivered twice.
     pub fn calls_twice(mut self) -> World {
         self.faults.calls_twice = true;

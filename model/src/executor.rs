@@ -93,7 +93,9 @@ pub fn next(setup: &Setup, state: &State, slot: usize) -> Next {
         Phase::Recording => outcome(run, Entry::Done),
         Phase::Retracting => outcome(run, Entry::NotDone),
         Phase::Completing => write(Verb::Complete, Status::Success),
-        Phase::Failing | Phase::FailingBad | Phase::Unsure => after_failure(setup, state, slot),
+        Phase::Failing | Phase::FailingBad | Phase::Unsure => {
+            observe(setup, state, slot).map_or(Next::Wait, |seen| after_failure(setup, state, slot, &seen))
+        }
     }
 }
 
@@ -128,15 +130,22 @@ pub fn observe(setup: &Setup, state: &State, slot: usize) -> Option<Observation>
 }
 
 /// The failing executor decides by the same rule as the sweeper (A3).
-fn after_failure(setup: &Setup, state: &State, slot: usize) -> Next {
-    let Some(seen) = observe(setup, state, slot) else { return Next::Wait };
+fn after_failure(setup: &Setup, state: &State, slot: usize, seen: &Observation) -> Next {
     let run = state.runs[slot];
-    let decision = setup.decide(&seen);
+    let decision = setup.decide(seen);
     match Request::of_decision(run.task.into(), run.epoch, decision, Verb::Retry, Verb::GiveUp) {
         Some(request) => Next::Write(request.at_step(run.step)),
         None if decision == Decision::Ask => Next::Query,
         None => Next::Wait,
     }
+}
+
+/// What the run in this slot does that has asked a silent third party for so long; `None` if it asks again.
+pub fn next_after_silence(setup: &Setup, state: &State, slot: usize, asked_ms: u64) -> Option<Next> {
+    let mut seen = observe(setup, state, slot)?;
+    let unknown = seen.unknown.as_mut().filter(|unknown| unknown.answer.is_none())?;
+    (unknown.answer, unknown.asked_ms) = (Some(Answer::Unavailable), asked_ms);
+    Some(after_failure(setup, state, slot, &seen)).filter(|next| *next != Next::Wait)
 }
 
 /// The claim is committed, and its reply brings epoch and journal: how the run will go about its outside call follows.

@@ -177,7 +177,7 @@ impl LeaseModel {
             Next::Write(_) => out.extend(self.fates(state.calm).map(|fate| Action::Exchange { run, fate })),
             Next::Call => {
                 out.push(Action::Call { run });
-                out.extend((!state.calm && self.world.faults.lost_request).then_some(Action::NotSent { run }));
+                out.extend((!state.calm && self.world.faults.not_sent).then_some(Action::NotSent { run }));
             }
             Next::Query => out.extend(self.fates(state.calm).map(|fate| Action::Query { run, fate })),
         }

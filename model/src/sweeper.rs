@@ -55,7 +55,15 @@ pub fn observe(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Optio
 
 /// What follows from what was read.
 pub fn next(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Next {
-    let Some(observation) = observe(setup, state, index, seen) else { return Next::Forget };
+    next_after(setup, state, index, seen, 0)
+}
+
+/// [`next`] where the third party could be asked for so long.
+pub fn next_after(setup: &Setup, state: &State, index: usize, seen: &Seen, asked_ms: u64) -> Next {
+    let Some(mut observation) = observe(setup, state, index, seen) else { return Next::Forget };
+    if let Some(unknown) = &mut observation.unknown {
+        unknown.asked_ms = asked_ms;
+    }
     let decision = setup.decide(&observation);
     match Request::of_decision(index, seen.epoch, decision, Verb::Requeue, Verb::Escalate) {
         // An unknown step is the one after those that are recorded.

@@ -109,6 +109,7 @@ fn can_show(world: &World, kind: Kind) -> bool {
         Kind::ClockBack => world.faults.clock_back,
         Kind::CallLost | Kind::ArrivesUnheard | Kind::ArrivesLate => calls,
         Kind::ArrivesInPart => calls && shape.parts > 1,
+        Kind::NotSent => calls && world.faults.not_sent,
         Kind::ArrivesTwice => calls && world.faults.calls_twice,
         _ => true,
     }

@@ -102,6 +102,8 @@ pub struct Faults {
     pub clock_back: bool,
     /// All executors die in the same moment.
     pub deploy: bool,
+    /// Nobody takes the connection for a call, and it is surely not sent.
+    pub not_sent: bool,
     /// A call is delivered to the third party twice.
     pub calls_twice: bool,
     /// Faults are unbounded in number but come to an end some day. Needed for liveness: a system that loses every
@@ -110,7 +112,7 @@ pub struct Faults {
 }
 
 impl Default for Faults {
-    /// What every world has: all but a clock set back, a deploy and a call that is delivered twice.
+    /// What every world has: all but a clock set back, a deploy, and a call that is never sent or delivered twice.
     fn default() -> Faults {
         Faults {
             crash: true,
@@ -120,6 +122,7 @@ impl Default for Faults {
             wrong_clocks: true,
             clock_back: false,
             deploy: false,
+            not_sent: false,
             calls_twice: false,
             calm_some_day: true,
         }

@@ -71,6 +71,12 @@ pub fn default_worlds() -> Result<Vec<World>, WorldError> {
         World::lease(1, 1)?.writes_twice().effect(BOTH, OnUnknown::Escalate),
         World::lease(1, 2)?.writes_twice().effect(steps(NONE), OnUnknown::Escalate).parts(2),
         World::lease(1, 2)?.calls_twice().effect(KEY, OnUnknown::Escalate).errors(),
+        World::lease(1, 2)?.unreachable().effect(NONE, OnUnknown::Escalate).errors(),
+        World::lease(1, 1)?.unreachable().effect(NONE, OnUnknown::Escalate).reruns(1),
+        World::lease(1, 2)?.unreachable().effect(NONE, OnUnknown::Repeat),
+        World::lease(1, 2)?.unreachable().effect(KEY, OnUnknown::Escalate),
+        World::lease(1, 2)?.unreachable().effect(BOTH, OnUnknown::Escalate),
+        World::lease(1, 2)?.unreachable().effect(steps(NONE), OnUnknown::Escalate).parts(2),
     ])
 }
 

@@ -311,7 +311,7 @@ fn a_call_that_was_never_sent_leaves_an_earlier_one_open() {
         ]
     };
     let walk = |world: &World, words: &[String]| walk(world, &words.iter().map(String::as_str).collect::<Vec<_>>());
-    let repeat = lease(1).effect(NONE, OnUnknown::Repeat);
+    let repeat = lease(1).unreachable().effect(NONE, OnUnknown::Repeat);
     let begin = CLAIMED.map(str::to_owned);
     let unsent = [&begin[..], &to_call(1, 1)].concat();
     let first = walk(&repeat, &unsent);

@@ -5,7 +5,7 @@ use leaseproof_scenarios::{Node, Op, Phase as Half, RunEnd};
 
 use super::faults::Struck;
 use super::live::{Life, Stage, Wire};
-use super::play::{Play, Step};
+use super::play::{Exchange, Play, Step};
 use super::script::{NEVER, Ticks};
 use crate::database::{Request, apply};
 use crate::executor::{self, Heard, Next, Turn};
@@ -62,6 +62,7 @@ impl Play<'_> {
                     self.commit(orphan.request);
                 }
             }
+            Step::NoConnection(exchange) => self.no_connection(exchange),
             Step::Sweep => self.sweep(),
             Step::SweeperSend => self.sweeper_send(),
             Step::SweeperArrives => self.sweeper_arrives(),
@@ -148,6 +149,18 @@ impl Play<'_> {
             self.live.executors[index].claim = Wire { stage, sent: self.live.now };
             self.note_lost(node, "claim", "request", stage);
         }
+    }
+
+    fn no_connection(&mut self, exchange: Exchange) {
+        let live = &mut self.live;
+        let (node, wire) = match exchange {
+            Exchange::Claim(index) => (Node::Executor(index.into()), &mut live.executors[usize::from(index)].claim),
+            Exchange::Beat(index) => (Node::Executor(index.into()), &mut live.executors[usize::from(index)].beat),
+            Exchange::Slot(slot) => (self.script.node_of(slot.into()), &mut live.slots[usize::from(slot)].wire),
+            Exchange::Sweeper => (Node::Sweeper, &mut live.sweeper.wire),
+        };
+        wire.stage = Stage::Lost;
+        self.note(node, None, None, || "no connection to the database".into());
     }
 
     /// What the sender of a request gets back from a server.

@@ -13,7 +13,7 @@ impl Play<'_> {
     pub(super) fn send(&mut self, slot: usize) {
         let node = self.script.node_of(slot);
         let run = self.live.core.runs[slot];
-        let next = executor::next(&self.script.setup, &self.live.core, slot);
+        let next = self.next_of(slot);
         // A write of unknown outcome is sent again as it was.
         let (op, write, asks, to) = match (self.live.slots[slot].write, next) {
             (Some(request), _) | (None, Next::Write(request)) => {
@@ -27,6 +27,9 @@ impl Play<'_> {
         self.note(node, Some(run.task.into()), Some(run.epoch), || op.name().into());
         let timer = &mut self.live.slots[slot];
         (timer.write, timer.asks) = (write, asks);
+        if asks && timer.asking_since == 0 {
+            timer.asking_since = self.live.now;
+        }
         if to == Node::ThirdParty {
             self.live.slots[slot].wire = Wire { stage: Stage::Connecting, sent: self.live.now };
             self.connect(slot);

@@ -62,7 +62,7 @@ impl Play<'_> {
     pub(super) fn sweeper_send(&mut self) {
         let Some(task) = self.live.core.seen.iter().position(|seen| *seen != Seen::NOTHING) else { return };
         let seen = self.live.core.seen[task];
-        match sweeper::next(&self.script.setup, &self.live.core, task, &seen) {
+        match self.sweeper_next(task, &seen) {
             Next::Forget => self.live.core.seen[task] = Seen::NOTHING,
             Next::Query => {
                 self.note(Node::Sweeper, Some(task), Some(seen.epoch), || "asks the third party".into());
@@ -128,7 +128,7 @@ impl Play<'_> {
     fn answered(&mut self, task: usize, answer: Answer) {
         self.live.core.seen[task].answer = Some(answer);
         let seen = self.live.core.seen[task];
-        if sweeper::next(&self.script.setup, &self.live.core, task, &seen) == Next::Forget {
+        if self.sweeper_next(task, &seen) == Next::Forget {
             self.live.core.seen[task] = Seen::NOTHING;
         }
     }

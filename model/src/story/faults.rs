@@ -1,6 +1,6 @@
 //! Faults of a story: at points and by time, crashes, pauses and cuts.
 
-use leaseproof_scenarios::{Act, Node, Op, Phase as Half, Point, Trigger, Way};
+use leaseproof_scenarios::{Act, Fault, Node, Op, Phase as Half, Point, Trigger, Way};
 
 use super::live::{Life, MAX_ORPHANS, Orphan, SlotClock, Stage, Wire};
 use super::play::Play;
@@ -22,6 +22,14 @@ pub(crate) struct Struck {
 
 fn later(now: Ticks, long: Ticks) -> Ticks {
     if long == NEVER { NEVER } else { now + long }
+}
+
+/// Whether a fault is a cut that loses messages from one node to another.
+fn is_between(fault: Fault, from: Node, to: Node) -> bool {
+    let Fault { on, act: Act::Cut { peer, way, .. }, .. } = fault else { return false };
+    let out = (on, peer) == (from, to) && matches!(way, Way::Both | Way::To);
+    let back = (on, peer) == (to, from) && matches!(way, Way::Both | Way::From);
+    out || back
 }
 
 impl Play<'_> {
@@ -93,13 +101,11 @@ impl Play<'_> {
 
     /// Whether a message from one node to another is lost in a cut.
     pub fn is_cut(&self, from: Node, to: Node) -> bool {
-        self.script.faults.iter().zip(&self.live.cut_until).any(|(script, until)| {
-            let Act::Cut { peer, way, .. } = script.fault.act else { return false };
-            let on = script.fault.on;
-            let out = (on, peer) == (from, to) && matches!(way, Way::Both | Way::To);
-            let back = (on, peer) == (to, from) && matches!(way, Way::Both | Way::From);
-            *until > 0 && (out || back)
-        })
+        self.script
+            .faults
+            .iter()
+            .zip(&self.live.cut_until)
+            .any(|(script, until)| *until > 0 && is_between(script.fault, from, to))
     }
 
     /// What becomes of a request that its sender lets go now.
@@ -107,9 +113,21 @@ impl Play<'_> {
         match struck {
             Struck { still: true, .. } => Stage::Held,
             Struck { lost: true, .. } => Stage::Lost,
-            _ if self.is_cut(from, to) => Stage::Lost,
+            _ if self.is_cut(from, to) || (to == Node::Database && self.is_deaf_for_long(from)) => Stage::Lost,
             _ => Stage::Sent,
         }
+    }
+
+    /// Whether a node has not heard the database for so long that each connection is tried before it is used: whatever the
+    /// node says then stays with it.
+    fn is_deaf_for_long(&self, node: Node) -> bool {
+        let now = self.live.now;
+        self.script.faults.iter().zip(&self.live.cut_until).any(|(script, until)| {
+            // Of a cut for good at a point the moment is not kept: it may just have begun.
+            let began = script.at.or((*until != NEVER).then(|| until.saturating_sub(script.long)));
+            let hears = !is_between(script.fault, Node::Database, node);
+            *until > 0 && !hears && began.is_some_and(|began| now > began + self.script.trusted)
+        })
     }
 
     /// A request without a sender still arrives.

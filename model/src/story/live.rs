@@ -129,6 +129,8 @@ pub(crate) struct SlotClock {
     pub write: Option<Request>,
     /// The exchange is a question to the third party.
     pub asks: bool,
+    /// When it began to ask the third party; 0: it has not.
+    pub asking_since: Ticks,
     /// When the handler comes to its call or its end.
     pub work_due: Ticks,
     /// When the last accepted heartbeat, or the claim, was sent.
@@ -140,8 +142,16 @@ pub(crate) struct SlotClock {
 }
 
 impl SlotClock {
-    pub const IDLE: SlotClock =
-        SlotClock { wire: Wire::QUIET, write: None, asks: false, work_due: 0, beat_sent: 0, unborn: false, run: 0 };
+    pub const IDLE: SlotClock = SlotClock {
+        wire: Wire::QUIET,
+        write: None,
+        asks: false,
+        asking_since: 0,
+        work_due: 0,
+        beat_sent: 0,
+        unborn: false,
+        run: 0,
+    };
 }
 
 /// An executor's own timers and its common exchanges.
@@ -263,6 +273,7 @@ impl Live {
             slot.wire.code(c);
             code_write(&mut slot.write, c);
             c.field(&mut slot.asks);
+            c.bits(&mut slot.asking_since, TICK_BITS);
             c.bits(&mut slot.work_due, TICK_BITS);
             c.bits(&mut slot.beat_sent, TICK_BITS);
             c.field(&mut slot.unborn);

@@ -8,5 +8,6 @@ mod live;
 mod outcome;
 mod play;
 mod script;
+mod servers;
 
 pub use outcome::{StoryModelError, StoryOutcome, run_story, run_story_under};

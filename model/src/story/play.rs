@@ -39,8 +39,13 @@ pub(crate) enum Step {
     Reply(u8),
     Deadline(u8),
     SelfFence(u8),
-    CallArrives { task: u8, token: u8 },
+    CallArrives {
+        task: u8,
+        token: u8,
+    },
     Orphan(u8),
+    /// A statement under way turns out to have no connection: nothing of it left.
+    NoConnection(Exchange),
     Sweep,
     SweeperSend,
     SweeperArrives,
@@ -48,6 +53,15 @@ pub(crate) enum Step {
     SweeperDeadline,
     Open(u8),
     Decide,
+}
+
+/// An exchange with the database.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Exchange {
+    Claim(u8),
+    Beat(u8),
+    Slot(u8),
+    Sweeper,
 }
 
 /// A moment of a story being looked at or moved on.
@@ -279,7 +293,7 @@ impl Play<'_> {
                 continue;
             }
             if timer.wire.stage == Stage::Quiet {
-                match executor::next(&script.setup, &live.core, at) {
+                match self.next_of(at) {
                     Next::Work if timer.work_due != NEVER && alarm.at(timer.work_due) => out.push(Step::Work(slot)),
                     Next::Work | Next::Wait => {}
                     Next::Write(_) | Next::Call | Next::Query => out.push(Step::Send(slot)),
@@ -304,6 +318,22 @@ impl Play<'_> {
         }
     }
 
+    /// What the run in a slot does next. It does not ask a silent third party for ever.
+    pub fn next_of(&self, slot: usize) -> Next {
+        let (setup, core) = (&self.script.setup, &self.live.core);
+        let since = self.live.slots[slot].asking_since;
+        let asked_ms = u64::from(self.live.now.saturating_sub(since)) * self.script.tick_ms;
+        let silent = (since > 0).then(|| executor::next_after_silence(setup, core, slot, asked_ms)).flatten();
+        silent.unwrap_or_else(|| executor::next(setup, core, slot))
+    }
+
+    /// What the sweeper does about a task as it has read it.
+    pub fn sweeper_next(&self, task: usize, seen: &Seen) -> sweeper::Next {
+        let lost = self.live.now.saturating_sub(self.live.tasks[task].lease_end);
+        let asked_ms = u64::from(lost) * self.script.tick_ms;
+        sweeper::next_after(&self.script.setup, &self.live.core, task, seen, asked_ms)
+    }
+
     /// Whether it comes out now if an executor asks for a connection to the third party: no segment of it is lost. Whoever
     /// is refused and wants to ask goes on asking.
     pub fn may_connect(&self, executor: usize, asks: bool) -> bool {
@@ -317,46 +347,6 @@ impl Play<'_> {
         self.script
             .slots(executor)
             .any(|slot| self.live.core.runs[slot].phase.is_executing() && !self.live.slots[slot].unborn)
-    }
-
-    /// What the database and the third party have before them. A server that is down loses it; one that stands still
-    /// takes it up later.
-    fn server_steps(&self, out: &mut Vec<Step>) {
-        let live = &self.live;
-        let awake = |life: Life| !matches!(life, Life::Paused(_));
-        for index in 0..self.script.executor_names.len() {
-            if awake(live.database) {
-                if live.executors[index].claim.stage == Stage::Sent {
-                    out.push(Step::ClaimArrives(index as u8));
-                }
-                if live.executors[index].beat.stage == Stage::Sent {
-                    out.push(Step::BeatArrives(index as u8));
-                }
-            }
-        }
-        for (index, slot) in live.slots[..self.script.setup.shape.runs].iter().enumerate() {
-            let server = if slot.write.is_some() { live.database } else { live.third_party };
-            // Calls arrive on their own.
-            let counts = slot.write.is_some() || slot.asks;
-            if slot.wire.stage == Stage::Sent && counts && awake(server) {
-                out.push(Step::Arrives(index as u8));
-            }
-        }
-        if awake(live.database) {
-            out.extend((0..live.orphans.len()).map(|index| Step::Orphan(index as u8)));
-        }
-        if awake(live.third_party) {
-            for (index, task) in live.core.tasks[..self.script.setup.shape.tasks].iter().enumerate() {
-                let tokens = (0..32).filter(|token| task.calls & (1 << token) != 0);
-                out.extend(tokens.map(|token| Step::CallArrives { task: index as u8, token }));
-            }
-        }
-        let sweeper = &live.sweeper;
-        let asks = sweeper.about.is_some() && sweeper.write.is_none();
-        let server = if asks { live.third_party } else { live.database };
-        if sweeper.wire.stage == Stage::Sent && awake(server) {
-            out.push(Step::SweeperArrives);
-        }
     }
 
     fn sweeper_steps(&self, alarm: &mut Alarm, out: &mut Vec<Step>) {
@@ -398,8 +388,6 @@ impl Play<'_> {
 
     /// Whether a sweep would find this task worth acting on.
     pub fn is_sweepable(&self, task: usize) -> bool {
-        sweeper::read(&self.live.core, task).is_some_and(|seen| {
-            sweeper::next(&self.script.setup, &self.live.core, task, &seen) != sweeper::Next::Forget
-        })
+        sweeper::read(&self.live.core, task).is_some_and(|seen| self.sweeper_next(task, &seen) != sweeper::Next::Forget)
     }
 }

@@ -20,6 +20,9 @@ pub const MAX_FAULTS: usize = 8;
 /// Decisions in one story at most.
 pub const MAX_DECISIONS: usize = 8;
 
+/// For how long the queue uses a connection that has been idle without trying it first, in ms.
+const TRUSTED_MS: u64 = 10_000;
+
 /// The first of TCP's retries of a connection, in ms after the first time: the pauses double from one second on.
 const SYN_RETRIES_MS: [u64; 4] = [1_000, 3_000, 7_000, 15_000];
 
@@ -81,6 +84,8 @@ pub(crate) struct Script {
     pub poll: Ticks,
     pub sweep: Ticks,
     pub deadline: Ticks,
+    /// For how long an idle connection is used without being tried.
+    pub trusted: Ticks,
     /// When a connection that does not come about is asked for again, after the first time: as TCP does.
     pub retries: Vec<Ticks>,
     pub horizon: Ticks,
@@ -179,6 +184,7 @@ impl Script {
             poll: ticks(story.timing.poll_ms),
             sweep: ticks(story.timing.sweep_ms),
             deadline: ticks(story.timing.deadline_ms),
+            trusted: ticks(TRUSTED_MS + tick_ms - 1),
             retries: SYN_RETRIES_MS.into_iter().map(|ms| ticks(ms + tick_ms - 1)).collect(),
             horizon: ticks(story.timing.horizon_ms),
         })
