@@ -1,11 +1,12 @@
 //! What a handler is given: its task, and the one way to the outside.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leaseproof_rules::{
-    CallOutcome, EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, effect_step, entry_after, idempotency_key,
+    CallOutcome, EffectRule, EffectStep, Entry, Epoch, Guard, Judgement, Status, effect_step, entry_after,
+    idempotency_key,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -95,6 +96,8 @@ pub(crate) struct Run {
     pub(crate) effects: Effects,
     /// True once the grace of a shutdown is over: what still runs is to be put back.
     pub(crate) release: watch::Receiver<bool>,
+    /// What the report has made of the task, and why, once that is known.
+    pub(crate) ended: OnceLock<(Status, Option<String>)>,
 }
 
 impl Run {

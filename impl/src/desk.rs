@@ -62,6 +62,15 @@ impl Queue {
         self.store().list(status, kind, after, page).await
     }
 
+    /// Whether any task is still to be run, or is running: PENDING, RETRY_WAIT or RUNNING. One statement: a task that moves
+    /// from one of these to another meanwhile is not missed.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn any_open(&self) -> Result<bool, Error> {
+        self.store().any_open().await
+    }
+
     /// A task with its whole record. What can not be read of record and journal is told of, and the rest shown.
     ///
     /// # Errors

@@ -67,7 +67,7 @@ pub use queue::{ABLATION, ACCEPTED_URLS, MYSQL_NOW_MS, Queue, SQLITE_NOW_MS};
 pub use store::{SCHEMA_VERSION, Store, sqlite_schema};
 pub use sweeper::{SweepReport, Sweeper};
 pub use task::{BadTask, Claimed, EffectEntry, Enqueued, Event, LONGEST_MS, Listed, NewTask, Task};
-pub use worker::{HeartbeatMode, MOST_SLOTS, Worker, WorkerBuilder};
+pub use worker::{HeartbeatMode, MOST_SLOTS, RunEnd, Worker, WorkerBuilder};
 
 /// The program in the README compiles.
 #[cfg(doctest)]

@@ -49,6 +49,8 @@ pub const LOOK: &str = "look";
 pub const JOURNAL: &str = "journal";
 /// Reads a page of tasks for a person.
 pub const LIST: &str = "list";
+/// Reads whether any task is not resolved.
+pub const OPEN: &str = "open";
 /// Reads one task for a person.
 pub const SHOW: &str = "show";
 /// Reads the execution record of one task.

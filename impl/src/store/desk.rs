@@ -34,6 +34,14 @@ impl Store {
         Ok(listed)
     }
 
+    /// Whether any task is PENDING, RETRY_WAIT or RUNNING.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn any_open(&self) -> Result<bool, Error> {
+        Ok(!self.run(tags::OPEN, &self.texts.open, Vec::new()).await?.is_empty())
+    }
+
     /// One task.
     ///
     /// # Errors

@@ -52,6 +52,7 @@ pub(crate) struct Texts {
     pub sweep: Statement,
     pub look: Statement,
     pub journal: Statement,
+    pub open: Statement,
     pub show: Statement,
     pub record: Statement,
     pub register: Statement,
@@ -290,6 +291,12 @@ impl Texts {
                 "{} SELECT effect_key, epoch, state, rule, outcome, at_ms FROM effects WHERE task_id = $1 \
                  ORDER BY effect_key",
                 by_id(tags::JOURNAL)
+            )),
+            // Two parts, for the two partial indexes.
+            open: rows(format!(
+                "{} SELECT id FROM tasks WHERE {claimable} \
+                 UNION ALL SELECT id FROM tasks WHERE status = '{running}' LIMIT 1",
+                read(tags::OPEN)
             )),
             show: rows(format!(
                 "{} SELECT {TASK_COLUMNS}, {POLICY_COLUMNS} FROM tasks WHERE id = $1",

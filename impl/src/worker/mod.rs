@@ -1,5 +1,6 @@
 //! The worker: claims, runs, renews, reports.
 
+mod end;
 mod heartbeat;
 mod lease;
 mod run;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
+pub use end::RunEnd;
 pub use heartbeat::HeartbeatMode;
 pub(crate) use lease::Lease;
 
@@ -20,6 +22,7 @@ use crate::ctx::{Ctx, TaskError};
 use crate::queries::StatusQueries;
 use crate::store::{Instance, Registration};
 use crate::{Error, Queue, Store, Sweeper};
+use end::OnEnd;
 use lease::Leases;
 
 type Running = Pin<Box<dyn Future<Output = Result<String, TaskError>> + Send>>;
@@ -32,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) boot_id: String,
     pub(crate) handlers: Handlers,
     pub(crate) queries: StatusQueries,
+    on_end: Option<OnEnd>,
 }
 
 /// It looks whether its slot is still its own once in so many polls.
@@ -79,6 +83,7 @@ pub struct WorkerBuilder {
     handlers: Handlers,
     queries: StatusQueries,
     sweeper: Option<Sweeper>,
+    on_end: Option<OnEnd>,
 }
 
 impl WorkerBuilder {
@@ -146,6 +151,13 @@ impl WorkerBuilder {
         self
     }
 
+    /// Hears of the end of each run, once: after its report, whatever came of that. Called by the run itself: it should be
+    /// quick, and must not panic.
+    pub fn on_end(mut self, hear: impl Fn(RunEnd) + Send + Sync + 'static) -> WorkerBuilder {
+        self.on_end = Some(Arc::new(hear));
+        self
+    }
+
     /// What people are to find this process by: a host's name and a process id there. Identifies nothing (A2). By default
     /// `$HOSTNAME`, if it is set, and the process's own id.
     pub fn process(mut self, host: impl Into<String>, pid: u32) -> WorkerBuilder {
@@ -180,8 +192,13 @@ impl WorkerBuilder {
             self.process.unwrap_or_else(|| (std::env::var("HOSTNAME").unwrap_or_default(), std::process::id()));
         let registration =
             Registration { boot_id: boot_id.clone(), slot_name: self.slot_name, host, pid, nonce: random_id()? };
-        let shared =
-            Shared { store: self.queue.store().clone(), boot_id, handlers: self.handlers, queries: self.queries };
+        let shared = Shared {
+            store: self.queue.store().clone(),
+            boot_id,
+            handlers: self.handlers,
+            queries: self.queries,
+            on_end: self.on_end,
+        };
         Ok(Worker {
             shared: Arc::new(shared),
             registration,
@@ -219,6 +236,7 @@ impl Worker {
             handlers: Handlers::new(),
             queries: StatusQueries::new(),
             sweeper: None,
+            on_end: None,
         }
     }
 

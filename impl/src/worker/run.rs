@@ -1,7 +1,7 @@
 //! One run of one task: from the claim to the report.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leaseproof_rules::{Decision, Judgement, Observation, Policy, Reason, Signal, Status, UnknownEffect, decide_under};
@@ -9,13 +9,14 @@ use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
+use super::end::{OnEnd, RunEnd};
 use super::lease::Lease;
 use super::{Handlers, Shared};
 use crate::Error;
 use crate::ctx::{Ctx, Run, TaskError};
 use crate::effects::Effects;
 use crate::queries::Question;
-use crate::store::Learnt;
+use crate::store::{Learnt, waiting};
 use crate::task::Claimed;
 
 /// Between two tries of a report whose outcome is unknown.
@@ -35,9 +36,10 @@ pub(super) async fn run(shared: Arc<Shared>, task: Claimed, lease: Lease, releas
         lease,
         effects: Effects::default(),
         release,
+        ended: OnceLock::new(),
     });
     // A clone of the context may live longer, in a task that the handler has spawned: the lease is not kept for it.
-    let _ends = LeaveAtEnd(run.clone());
+    let _ends = AtEnd(run.clone(), shared.on_end.clone());
     let policy = match policy {
         Ok(policy) => policy,
         // There is nothing to run it by; a person can give it settings that work.
@@ -113,12 +115,17 @@ async fn told(run: &Run) {
     }
 }
 
-/// The lease is out of the books when the run has ended, whatever its end.
-struct LeaveAtEnd(Arc<Run>);
+/// When the run has ended, whatever its end, the lease is out of the books, and who wants to hear of it hears.
+struct AtEnd(Arc<Run>, Option<OnEnd>);
 
-impl Drop for LeaveAtEnd {
+impl Drop for AtEnd {
     fn drop(&mut self) {
-        self.0.lease.leave();
+        let AtEnd(run, on_end) = self;
+        run.lease.leave();
+        if let Some(on_end) = on_end {
+            let (status, why) = run.ended.get().cloned().map_or((None, None), |(status, why)| (Some(status), why));
+            on_end(RunEnd { task: run.task.id, epoch: run.task.epoch, status, why });
+        }
     }
 }
 
@@ -162,9 +169,9 @@ async fn complete(run: &Run, policy: &Policy, result: &str) {
         Ok(Judgement::Refused(refusal)) => {
             tracing::warn!(task = run.task.id, epoch = run.task.epoch, ?refusal, "late result");
             let late = || run.store.late_result(run.fenced(Some(result)));
-            unreported(run, "late_result", persist(run, patience, late).await.map(|()| Judgement::Already));
+            written(run, "late_result", persist(run, patience, late).await.map(|()| Judgement::Already));
         }
-        other => unreported(run, "complete", other),
+        other => reported(run, "complete", Status::Success, None, other),
     }
 }
 
@@ -227,7 +234,8 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
                     continue;
                 }
                 let retry = || run.store.retry(run.fenced(Some(&why)), delay_ms, learnt);
-                return unreported(run, "retry", persist(run, Duration::ZERO, retry).await);
+                let to = waiting(delay_ms);
+                return reported(run, "retry", to, Some(&why), persist(run, Duration::ZERO, retry).await);
             }
             end @ (Decision::Escalate(reason) | Decision::Fail(reason)) => {
                 // What the third party said is not lost with the decision that it did not change.
@@ -245,22 +253,32 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
 
 async fn journal(run: &Run, learnt: Learnt<'_>) {
     let write = || run.store.outcome(run.fenced(None), learnt, None);
-    unreported(run, "outcome", persist(run, Duration::ZERO, write).await);
+    written(run, "outcome", persist(run, Duration::ZERO, write).await);
 }
 
 async fn give_up(run: &Run, to: Status, reason: Reason, why: &str) {
     let write = || run.store.give_up(run.fenced(Some(why)), to, reason);
-    unreported(run, "give_up", persist(run, Duration::ZERO, write).await);
+    reported(run, "give_up", to, Some(why), persist(run, Duration::ZERO, write).await);
 }
 
 /// Shutdown: the task goes back unharmed, unless a call may be on its way; then its lease ends and the sweeper decides.
 async fn put_back(run: &Run) {
     if run.effects.close().is_none() && run.effects.unknown().is_empty() {
-        unreported(run, "release", run.store.release(run.fenced(Some("shutdown"))).await);
+        let why = "shutdown";
+        reported(run, "release", Status::Pending, Some(why), run.store.release(run.fenced(Some(why))).await);
     }
 }
 
-fn unreported(run: &Run, what: &str, result: Result<Judgement, Error>) {
+/// A write that ends the run, by which the task has come to the status `to` unless it was refused or is unknown.
+fn reported(run: &Run, what: &str, to: Status, why: Option<&str>, result: Result<Judgement, Error>) {
+    if let Ok(Judgement::Applied { .. } | Judgement::Already | Judgement::Adopted) = result {
+        // One report a run: the first is the only one.
+        let _ = run.ended.set((to, why.map(str::to_owned)));
+    }
+    written(run, what, result);
+}
+
+fn written(run: &Run, what: &str, result: Result<Judgement, Error>) {
     match result {
         Ok(judgement) => tracing::debug!(task = run.task.id, epoch = run.task.epoch, ?judgement, "{what}"),
         Err(error) => {

@@ -45,6 +45,7 @@ macro_rules! every_case {
             records::every_transition_writes_exactly_one_entry,
             records::a_heartbeat_writes_no_entry,
             records::the_record_can_be_neither_changed_nor_deleted,
+            records::a_task_that_is_open_is_seen_and_no_other,
             records::a_row_changed_by_hand_is_recorded_as_such,
             records::the_record_tells_the_whole_story_in_order,
             instances::the_same_boot_id_twice_is_refused,

@@ -73,6 +73,17 @@ pub async fn a_heartbeat_writes_no_entry(db: &Db) {
     assert_eq!(store.task(id).await.unwrap().record_no, 1);
 }
 
+pub async fn a_task_that_is_open_is_seen_and_no_other(db: &Db) {
+    let store = db.store().await;
+    assert!(!store.any_open().await.unwrap());
+    for status in Status::ALL {
+        let id = db.put(row(status, 7)).await;
+        let open = matches!(status, Status::Pending | Status::RetryWait | Status::Running);
+        assert_eq!(store.any_open().await.unwrap(), open, "{status}");
+        db.execute(&format!("DELETE FROM tasks WHERE id = {id}")).await;
+    }
+}
+
 pub async fn the_record_can_be_neither_changed_nor_deleted(db: &Db) {
     let store = db.store().await;
     let id = enqueue(&store).await;

@@ -56,6 +56,7 @@ on_every_database! {
     runs::what_can_not_succeed_goes_to_a_person_after_one_run,
     runs::a_panic_costs_an_attempt,
     runs::a_panic_before_the_first_await_costs_an_attempt,
+    runs::each_end_of_a_run_is_told_with_what_became_of_the_task,
     beats::a_busy_handler_does_not_starve_the_heartbeat_of_a_thread,
     beats::a_busy_handler_starves_the_heartbeat_of_a_task,
     beats::a_lost_lease_cancels_the_handler_and_nothing_further_is_written,

@@ -1,10 +1,16 @@
 //! A task runs, fails, is retried, is given up.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use leaseproof_queue::rules::{Backoff, OnExhausted, Policy, Reason, Status};
-use leaseproof_queue::{NewTask, TaskError};
+use leaseproof_queue::{Ctx, NewTask, RunEnd, TaskError};
+use tokio::sync::mpsc;
 
 use crate::common::{Db, HOUR_MS};
-use crate::support::{A_WHILE, Count, at_once, gate, in_an_hour, put, start, until, until_status, verbs, worker};
+use crate::support::{
+    A_WHILE, Count, at_once, gate, in_an_hour, put, start, take_over, until, until_status, verbs, within, worker,
+};
 
 pub async fn a_task_runs_and_its_result_is_stored(db: &Db) {
     let queue = db.queue().await;
@@ -185,4 +191,55 @@ pub async fn a_panic_before_the_first_await_costs_an_attempt(db: &Db) {
     db.make_due(id).await;
     until_status(&queue, id, Status::Success).await;
     worker.stop().await;
+}
+
+pub async fn each_end_of_a_run_is_told_with_what_became_of_the_task(db: &Db) {
+    let queue = db.queue().await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let (door, mut keeper) = gate();
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(put(&queue, in_an_hour()).await);
+    }
+    let [good, bad, again, lost, late] = ids[..] else { unreachable!() };
+    let handler = move |ctx: Ctx| {
+        let door = door.clone();
+        async move {
+            let id = ctx.task().id;
+            if id == lost || id == late {
+                door.pass().await;
+            }
+            match id {
+                id if id == bad => Err(TaskError::BadInput("no".into())),
+                id if id == again => Err(TaskError::Retryable("later".into())),
+                _ => Ok("1".into()),
+            }
+        }
+    };
+    let worker = worker(db, handler).await.slots(5).grace(Duration::from_millis(50));
+    let worker = start(worker.on_end(move |end| {
+        tell.send(end).ok();
+    }));
+    let mut ends = BTreeMap::new();
+    for _ in 0..3 {
+        let end: RunEnd = within(told.recv()).await.unwrap();
+        ends.insert(end.task, (end.epoch, end.status, end.why));
+    }
+    keeper.arrival().await;
+    keeper.arrival().await;
+    take_over(db, lost).await;
+    // Both doors are shut: the one is put back, and of the other nothing can be said.
+    worker.stop().await;
+    while let Some(end) = within(told.recv()).await {
+        ends.insert(end.task, (end.epoch, end.status, end.why));
+    }
+    let why = |why: &str| Some(why.to_owned());
+    let expected = BTreeMap::from([
+        (good, (1, Some(Status::Success), None)),
+        (bad, (1, Some(Status::WaitManual), why("bad input: no"))),
+        (again, (1, Some(Status::RetryWait), why("later"))),
+        (lost, (1, None, None)),
+        (late, (1, Some(Status::Pending), why("shutdown"))),
+    ]);
+    assert_eq!(ends, expected);
 }
