@@ -8,7 +8,7 @@ use leaseproof_scenarios::REQUIREMENTS;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What does not exist yet: ids whose place is a dash, by column. Everything else must be there.
+/// What does not exist yet: ids whose place is "none", by column. Everything else must be there.
 const NOT_YET: [(&str, &str); 4] = [
     ("model", "S4 U2 E5 H2"),
     ("code", "S4 U1 E3 E4 E5 H1"),
@@ -39,7 +39,7 @@ fn every_requirement_has_exactly_one_row() {
 fn every_place_is_there_and_says_what_it_is_said_to_say() {
     let mut wrong = Vec::new();
     for (id, places) in rows() {
-        for place in places.iter().filter(|place| *place != "–") {
+        for place in places.iter().filter(|place| *place != "none") {
             let place = place.trim_matches('`');
             let (file, text) = place.split_once("::").map_or((place, None), |(file, text)| (file, Some(text)));
             match std::fs::read_to_string(Path::new(ROOT).join(file)) {
@@ -71,16 +71,16 @@ fn what_a_story_bears_on_is_not_called_missing() {
     let named: BTreeSet<String> =
         leaseproof_scenarios::stories().unwrap().into_iter().flat_map(|story| story.requirements).collect();
     for (id, places) in rows().into_iter().filter(|(id, _)| named.contains(id)) {
-        assert!(places[1] != "–" || id == "U1", "{id} has stories and no code");
+        assert!(places[1] != "none" || id == "U1", "{id} has stories and no code");
     }
 }
 
 #[test]
-fn a_dash_stands_only_where_something_is_known_not_to_be_there() {
+fn none_stands_only_where_something_is_known_not_to_be_there() {
     for (column, (name, not_yet)) in NOT_YET.iter().enumerate() {
-        let dashes: BTreeSet<String> =
-            rows().into_iter().filter(|(_, places)| places[column] == "–").map(|(id, _)| id).collect();
+        let missing: BTreeSet<String> =
+            rows().into_iter().filter(|(_, places)| places[column] == "none").map(|(id, _)| id).collect();
         let expected: BTreeSet<String> = not_yet.split(' ').map(str::to_owned).collect();
-        assert_eq!(dashes, expected, "{name}");
+        assert_eq!(missing, expected, "{name}");
     }
 }
