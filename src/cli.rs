@@ -84,7 +84,7 @@ pub struct ReplayArgs {
     /// Run this many seeds, from --seed on, and tell how often each verdict came out; draws the first run of the worst.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
-    /// Write the trace of the run that is drawn here, as JSON lines.
+    /// Write the trace of the run that is drawn here, as JSON lines. Takes the place of an earlier trace, and of nothing else.
     #[arg(long)]
     pub trace: Option<PathBuf>,
     /// Print one object instead of the lanes.
@@ -317,7 +317,7 @@ pub enum Exhausted {
     worker is killed. What a command has left in the background is killed when the command ends. \
     Only a process that leaves the group (setsid) is not reached: what it calls should check the epoch.\n\n\
     SIGINT, SIGTERM, SIGQUIT and SIGHUP stop the worker: no new tasks, and commands may finish within --grace. Any of the \
-    first three again ends them at once; their tasks stay RUNNING until their leases end. A SIGHUP that was ignored at \
+    first three again ends them at once (exit code 1); their tasks stay RUNNING until their leases end. A SIGHUP that was ignored at \
     the start (nohup) stays ignored.\n\n\
     A task of any other kind goes to a person: this worker has no handler for it.\n\n\
     Examples:\n  leaseproof queue work --until-empty\n  leaseproof queue work --slots 16 --slot-name host-a --grace 2m"
@@ -326,7 +326,8 @@ pub struct WorkArgs {
     /// Tasks at once.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub slots: u32,
-    /// Stop as soon as every task is resolved (SUCCESS, FAIL or WAIT_MANUAL), retries included.
+    /// Stop as soon as every task is resolved (SUCCESS, FAIL or WAIT_MANUAL), retries and other workers' tasks included. Exit
+    /// code 1 if a task that this worker ran is not in SUCCESS then.
     #[arg(long)]
     pub until_empty: bool,
     /// How long a shutdown (Ctrl-C, SIGTERM, SIGQUIT, SIGHUP) waits for commands before it puts their tasks back.

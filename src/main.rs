@@ -19,15 +19,22 @@ use cli::{Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    // Outside of the catch: it ends the process by itself where the arguments do not fit, or help is wanted.
-    let command = Cli::parse().command;
-    let answer = catch_unwind(move || run(command))
-        .unwrap_or_else(|_| Err(Failure::Internal("a defect, told above; please report it".to_owned())));
+    let answer = match Cli::try_parse() {
+        Ok(Cli { command }) => catch_unwind(move || run(command))
+            .unwrap_or_else(|_| Err(Failure::Internal("a defect, told above; please report it".to_owned()))),
+        // Help and version come this way, too.
+        Err(told) if !told.use_stderr() => style::print(&told.render().ansi().to_string()),
+        Err(refused) => {
+            // If standard error is closed or full, the exit code still says it.
+            let _ = refused.print();
+            return ExitCode::from(2);
+        }
+    };
     match answer {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::Violated) {
-                anstream::eprintln!("{} {failure}", style::paint(style::Tone::Bad, "leaseproof:"));
+                style::complain(&failure);
             }
             failure.exit_code()
         }

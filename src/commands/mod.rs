@@ -14,6 +14,7 @@ mod shell;
 mod signals;
 mod sim;
 pub mod sweep;
+mod tally;
 mod work;
 
 /// Threads for simulated runs; 0 stands for one a core.

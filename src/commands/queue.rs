@@ -1,6 +1,7 @@
 //! `leaseproof queue …`: the queue as people use it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use leaseproof_queue::rules::{Backoff, Entry, OnExhausted, Policy};
 use leaseproof_queue::{Error, NewTask, Queue, Resolution, Signed, Sweeper};
 use serde::Serialize;
 
-use super::shell::ShellPayload;
+use super::shell::{self, ShellPayload};
 use super::{records, work};
 use crate::cli::{EnqueueArgs, Exhausted, ListArgs, QueueArgs, QueueCommand, ResolveArgs};
 use crate::failure::Failure;
@@ -120,23 +121,37 @@ async fn enqueue(queue: &Queue, args: EnqueueArgs, json: bool) -> Result<(), Fai
     })
 }
 
+/// More is not read: nobody means it, and a device never ends.
+const LONGEST_PAYLOAD: u64 = 16 << 20;
+
 fn payload(args: &EnqueueArgs) -> Result<Vec<u8>, Failure> {
-    let mut payload = args.payload.clone().into_bytes();
-    if args.payload == "-" {
-        payload.clear();
-        let read = std::io::stdin().lock().read_to_end(&mut payload);
-        read.map_err(|error| Failure::BadInput(format!("--payload -: standard input can not be read: {error}")))?;
-    }
-    let refuse = |why: String| Err(Failure::BadInput(why));
-    if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&payload) {
-        return refuse(format!("--payload: is not JSON: {error}"));
-    }
-    if args.kind == super::shell::KIND
-        && let Err(error) = serde_json::from_slice::<ShellPayload>(&payload)
-    {
-        return refuse(format!("--payload: {error}; a task of kind shell takes {}", super::shell::PAYLOAD));
-    }
+    let payload = match args.payload.as_str() {
+        "-" => bounded("--payload -", Ok(std::io::stdin().lock()))?,
+        text => text.as_bytes().to_vec(),
+    };
+    fits(&args.kind, &payload).map_err(|why| Failure::BadInput(format!("--payload: {why}")))?;
     Ok(payload)
+}
+
+/// All of a file.
+fn bounded(what: &str, opened: std::io::Result<impl Read>) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    opened
+        .and_then(|file| file.take(LONGEST_PAYLOAD + 1).read_to_end(&mut bytes))
+        .map_err(|error| Failure::BadInput(format!("{what}: can not be read: {error}")))?;
+    if bytes.len() as u64 > LONGEST_PAYLOAD {
+        return Err(Failure::BadInput(format!("{what}: is longer than {} MiB", LONGEST_PAYLOAD >> 20)));
+    }
+    Ok(bytes)
+}
+
+/// Whether a task of this kind can have this payload, as far as this command knows the kind.
+fn fits(kind: &str, payload: &[u8]) -> Result<(), String> {
+    serde_json::from_slice::<serde::de::IgnoredAny>(payload).map_err(|error| format!("is not JSON: {error}"))?;
+    match kind {
+        shell::KIND => ShellPayload::read(payload).map(drop),
+        _ => Ok(()),
+    }
 }
 
 fn policy(args: &EnqueueArgs) -> Policy {
@@ -208,7 +223,7 @@ async fn show(queue: &Queue, id: i64, json: bool) -> Result<(), Failure> {
 
 async fn resolve(queue: &Queue, args: &ResolveArgs, json: bool) -> Result<(), Failure> {
     let resolution = match (args.rerun, args.fail) {
-        (true, _) => Resolution::Rerun { input: input(args)?, effects: effects(args)? },
+        (true, _) => Resolution::Rerun { input: input(queue, args).await?, effects: effects(args)? },
         (_, true) => Resolution::Fail,
         _ => Resolution::Succeed,
     };
@@ -219,10 +234,13 @@ async fn resolve(queue: &Queue, args: &ResolveArgs, json: bool) -> Result<(), Fa
     print(&format!("task {} is {} now, epoch {}\n", task.id, task.status, task.epoch))
 }
 
-fn input(args: &ResolveArgs) -> Result<Option<Vec<u8>>, Failure> {
+async fn input(queue: &Queue, args: &ResolveArgs) -> Result<Option<Vec<u8>>, Failure> {
     let Some(path) = &args.input else { return Ok(None) };
-    let unreadable = |error| Failure::BadInput(format!("--input {}: can not be read: {error}", path.display()));
-    std::fs::read(path).map(Some).map_err(unreadable)
+    let what = format!("--input {}", path.display());
+    let input = bounded(&what, File::open(path))?;
+    let kind = queue.store().task(args.id).await?.kind;
+    fits(&kind, &input).map_err(|why| Failure::BadInput(format!("{what}: {why}")))?;
+    Ok(Some(input))
 }
 
 fn effects(args: &ResolveArgs) -> Result<BTreeMap<String, Entry>, Failure> {

@@ -3,9 +3,9 @@
 use leaseproof_queue as queue;
 use queue::rules::Status;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::style::{Tone, paint, width};
+use crate::style::{Tone, paint, plain, width};
 use crate::table::{cut, layout};
 
 /// A task in `queue list`, `show` and `resolve --json`. Times are ms since the Unix epoch, on the database's clock.
@@ -19,8 +19,8 @@ pub struct Task<'a> {
     interruptions: u32,
     reason: Option<&'a str>,
     owner: Option<&'a str>,
-    payload: Value,
-    result: Option<Value>,
+    payload: Option<Box<RawValue>>,
+    result: Option<Box<RawValue>>,
     last_error: Option<&'a str>,
     created_at_ms: i64,
     due_at_ms: i64,
@@ -50,9 +50,12 @@ pub fn listed(listed: &queue::Listed) -> Vec<ListedRow<'_>> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// JSON as it is stored; a text that is none is shown as a text.
-fn value(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into())
+/// JSON as it is stored, byte for byte: numbers that no program here could hold, and fields that are there twice, included.
+/// A text that is none is shown as a text.
+fn value(bytes: &[u8]) -> Option<Box<RawValue>> {
+    let stored = serde_json::from_slice::<Box<RawValue>>(bytes);
+    // A text always is JSON.
+    stored.or_else(|_| to_raw_value(&String::from_utf8_lossy(bytes))).ok()
 }
 
 impl<'a> Task<'a> {
@@ -67,7 +70,7 @@ impl<'a> Task<'a> {
             reason: task.reason.map(|reason| reason.name()),
             owner: task.owner.as_deref(),
             payload: value(&task.payload),
-            result: task.result.as_deref().map(|result| value(result.as_bytes())),
+            result: task.result.as_deref().and_then(|result| value(result.as_bytes())),
             last_error: task.last_error.as_deref(),
             created_at_ms: task.created_at_ms,
             due_at_ms: task.due_at_ms,
@@ -110,7 +113,7 @@ struct Effect<'a> {
     state: &'a str,
     epoch: u64,
     at_ms: i64,
-    outcome: Option<Value>,
+    outcome: Option<Box<RawValue>>,
     instruments: Vec<&'static str>,
     on_unknown: &'static str,
 }
@@ -133,7 +136,7 @@ impl<'a> Shown<'a> {
             state: effect.state.name(),
             epoch: effect.epoch,
             at_ms: effect.at_ms,
-            outcome: effect.outcome.as_deref().map(|outcome| value(outcome.as_bytes())),
+            outcome: effect.outcome.as_deref().and_then(|outcome| value(outcome.as_bytes())),
             instruments: effect.rule.instruments.names().collect(),
             on_unknown: effect.rule.on_unknown.name(),
         });
@@ -151,12 +154,12 @@ pub fn list(listed: &queue::Listed, limit: u32) -> String {
         .iter()
         .map(|task| {
             let why = task.reason.map(|reason| reason.name().to_owned());
-            let last = why.or_else(|| task.owner.as_deref().map(|owner| format!("owner {}", short(owner))));
+            let last = why.or_else(|| task.owner.as_deref().map(|owner| format!("owner {}", plain(short(owner)))));
             vec![
                 task.id.to_string(),
                 task.status.name().to_owned(),
                 task.epoch.to_string(),
-                task.kind.clone(),
+                plain(&task.kind).into_owned(),
                 format!("{}+{}", task.attempts, task.interruptions),
                 last.unwrap_or_default(),
                 one_line(&String::from_utf8_lossy(&task.payload)),
@@ -197,11 +200,18 @@ pub fn show(shown: &queue::Shown) -> String {
     let task = &shown.task;
     let mut out = format!(
         "{}\n",
-        paint(Tone::Strong, &format!("task {}  {}  epoch {}  kind {}", task.id, task.status, task.epoch, task.kind))
+        paint(
+            Tone::Strong,
+            &format!("task {}  {}  epoch {}  kind {}", task.id, task.status, task.epoch, plain(&task.kind))
+        )
     );
     let mut fact = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            out.push_str(&format!("{name:<9} {value}\n"));
+            // A line of its own for each line; none of them can pass for another fact.
+            for (nth, line) in value.trim_end().split('\n').enumerate() {
+                out.push_str(format!("{:<9} {}", if nth == 0 { name } else { "" }, plain(line)).trim_end());
+                out.push('\n');
+            }
         }
     };
     fact("why", task.reason.map(|reason| reason.name().to_owned()));
@@ -222,7 +232,7 @@ pub fn show(shown: &queue::Shown) -> String {
         .map(|event| {
             let from = event.from_status.map_or("–", Status::name);
             let moved = event.from_status != Some(event.to_status);
-            let mut note = event.effect_key.iter().map(|key| format!("effect {key}")).collect::<Vec<_>>();
+            let mut note = event.effect_key.iter().map(|key| format!("effect {}", plain(key))).collect::<Vec<_>>();
             note.extend(event.note.as_deref().map(one_line));
             note.extend(
                 event
@@ -233,9 +243,9 @@ pub fn show(shown: &queue::Shown) -> String {
             vec![
                 format!("+{} s", seconds(event.at_ms.saturating_sub(begin))),
                 event.epoch.to_string(),
-                event.verb.clone(),
+                plain(&event.verb).into_owned(),
                 if moved { format!("{from} → {}", event.to_status) } else { event.to_status.name().to_owned() },
-                short(&event.actor).to_owned(),
+                plain(short(&event.actor)).into_owned(),
                 note.join("; "),
             ]
         })
@@ -250,7 +260,8 @@ pub fn show(shown: &queue::Shown) -> String {
         for effect in &shown.effects {
             let has = effect.rule.instruments.names().collect::<Vec<_>>().join(", ");
             let has = if has.is_empty() { "no instrument".to_owned() } else { has };
-            out.push_str(&format!("effect {}: {}, epoch {} ({has})\n", effect.key, effect.state.name(), effect.epoch));
+            let key = plain(&effect.key);
+            out.push_str(&format!("effect {key}: {}, epoch {} ({has})\n", effect.state.name(), effect.epoch));
         }
     }
     out
@@ -267,7 +278,7 @@ fn short(actor: &str) -> &str {
 }
 
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    plain(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 fn times(count: u32) -> String {

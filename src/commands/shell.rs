@@ -1,5 +1,6 @@
 //! Tasks of kind `shell`: a command in a process group of its own, which never outlives its run.
 
+use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::pin::pin;
 use std::process::Stdio;
@@ -16,7 +17,7 @@ use super::group::{GRACE, Group};
 pub const KIND: &str = "shell";
 
 /// What its payload looks like.
-pub const PAYLOAD: &str = r#"{"command": "…", "timeout_ms": 60000}, the timeout may be left out"#;
+const PAYLOAD: &str = r#"{"command": "…", "timeout_ms": 60000}, the timeout may be left out"#;
 
 /// The payload.
 #[derive(Deserialize)]
@@ -26,6 +27,30 @@ pub struct ShellPayload {
     pub command: String,
     /// Killed after this long, in ms on the worker's monotonic clock.
     pub timeout_ms: Option<u64>,
+}
+
+/// What an argument of a program can have on Linux, its end not counted (`MAX_ARG_STRLEN`).
+const LONGEST_COMMAND: usize = 131_071;
+
+impl ShellPayload {
+    /// Reads a payload, for a task that is put in as for one that is to run: what no run could do is refused at both.
+    pub fn read(payload: &[u8]) -> Result<ShellPayload, String> {
+        let payload: ShellPayload = serde_json::from_slice(payload)
+            .map_err(|error| format!("{error}; a task of kind {KIND} takes {PAYLOAD}"))?;
+        if payload.command.contains('\0') {
+            return Err("command: has a NUL character, which no program can be given; leave it out".to_owned());
+        }
+        let length = payload.command.len();
+        if length > LONGEST_COMMAND {
+            return Err(format!(
+                "command: has {length} bytes, and a program can be given {LONGEST_COMMAND}; put what is long into a file"
+            ));
+        }
+        if payload.timeout_ms == Some(0) {
+            return Err("timeout_ms: must be longer than 0; leave it out for none".to_owned());
+        }
+        Ok(payload)
+    }
 }
 
 /// The result of a run that went well.
@@ -57,7 +82,8 @@ fn grace(ctx: &Ctx) -> Duration {
 /// Runs a task. Dropping the future ends the command and its children, and so does the end of the command for what it has
 /// left in the background.
 pub async fn run(ctx: Ctx) -> Result<String, TaskError> {
-    let payload: ShellPayload = ctx.payload()?;
+    let payload =
+        ShellPayload::read(&ctx.task().payload).map_err(|why| TaskError::BadInput(format!("payload: {why}")))?;
     let task = ctx.task();
     let mut command = Command::new("sh");
     command
@@ -68,8 +94,7 @@ pub async fn run(ctx: Ctx) -> Result<String, TaskError> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut group = Group::start(&mut command, grace(&ctx))
-        .map_err(|error| TaskError::Retryable(format!("sh can not be started: {error}")))?;
+    let mut group = Group::start(&mut command, grace(&ctx)).map_err(unstarted)?;
     let limit = payload.timeout_ms.map_or(Duration::MAX, Duration::from_millis);
     let (mut stdout, mut stderr) = (Kept::first(STDOUT_KEPT), Kept::last(STDERR_KEPT));
     let status = {
@@ -104,6 +129,15 @@ pub async fn run(ctx: Ctx) -> Result<String, TaskError> {
             let signal = status.signal().unwrap_or_default();
             Err(coded(&format!("signal-{signal}"), "", &told))
         }
+    }
+}
+
+/// What the system says is too long, or is no argument, it says again.
+fn unstarted(error: io::Error) -> TaskError {
+    let why = format!("sh can not be started: {error}");
+    match error.kind() {
+        ErrorKind::ArgumentListTooLong | ErrorKind::InvalidInput => TaskError::BadInput(why),
+        _ => TaskError::Retryable(why),
     }
 }
 

@@ -1,30 +1,45 @@
 //! `leaseproof queue work`: a worker for shell commands and a sweeper beside it.
 
+use std::cell::Cell;
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use leaseproof_queue::rules::Status;
 use leaseproof_queue::{Ctx, Error, Queue, Sweeper, TaskError, Worker};
-use serde::Serialize;
 use tokio::sync::watch;
 
 use super::shell;
 use super::signals::Orders;
+use super::tally::Tally;
 use crate::cli::WorkArgs;
 use crate::failure::Failure;
-use crate::style::{Tone, paint, print};
+use crate::style::Log;
 
 /// How often `--until-empty` looks whether there is anything left.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// Why it ended.
+#[derive(Clone, Copy)]
+enum End {
+    /// Every task is resolved.
+    Empty,
+    /// A signal, and the commands could finish or were given back.
+    Stopped,
+    /// A second signal: the commands were ended, and nothing was reported.
+    AtOnce,
+}
+
 /// Works until a signal comes or, if asked to, until every task is resolved.
 pub async fn work(queue: &Queue, args: WorkArgs, json: bool) -> Result<(), Failure> {
     log_to_stderr();
+    let tally = Tally::new(json, args.until_empty);
+    let (runs, ends) = (tally.clone(), tally.clone());
     let mut builder = Worker::builder(queue.clone())
         .slots(args.slots)
         .poll(Duration::from_millis(args.poll.0))
         .grace(Duration::from_millis(args.grace.0))
-        .handler(shell::KIND, move |ctx| told(ctx, json));
+        .on_end(move |end| ends.end(end))
+        .handler(shell::KIND, move |ctx| told(ctx, runs.clone()));
     if let Some(boot_id) = &args.boot_id {
         builder = builder.boot_id(boot_id);
         // Known to be wrong before anything begins, the sweeper included.
@@ -45,21 +60,30 @@ pub async fn work(queue: &Queue, args: WorkArgs, json: bool) -> Result<(), Failu
     let (stop, stopped) = watch::channel(false);
     let mut signals = Orders::listen()?;
     let empty = until_empty(queue, args.until_empty);
+    let reason = Cell::new(End::Stopped);
     let orders = async {
         tokio::select! {
             () = signals.stop() => {
                 tracing::info!("stopping: no new tasks, running commands may finish; a second signal kills them");
             }
-            () = empty => {}
+            () = empty => reason.set(End::Empty),
         }
         stop.send_replace(true);
         signals.at_once().await;
     };
-    tokio::select! {
-        done = worker.run(told_to_stop(stopped)) => done.map_err(Failure::from),
-        // The second signal: leases run out by themselves.
-        () = orders => Ok(()),
-    }
+    let end = tokio::select! {
+        done = worker.run(told_to_stop(stopped)) => done.map(|()| reason.get())?,
+        () = orders => End::AtOnce,
+    };
+    let result = match end {
+        End::Empty => tally.close(queue).await,
+        // Some tasks are not resolved, and that was the task.
+        End::Stopped if args.until_empty => Err(Failure::Violated),
+        End::Stopped => Ok(()),
+        // Leases run out by themselves.
+        End::AtOnce => Err(Failure::Violated),
+    };
+    tally.all_told().and(result)
 }
 
 fn log_to_stderr() {
@@ -70,7 +94,11 @@ fn log_to_stderr() {
         .with_default(LevelFilter::WARN)
         .with_target("leaseproof", LevelFilter::INFO)
         .with_target("leaseproof_queue", LevelFilter::INFO);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(|| Log)
+        .log_internal_errors(false)
+        .with_ansi(false)
+        .with_target(false);
     tracing_subscriber::registry().with(lines).with(wanted).init();
 }
 
@@ -87,78 +115,20 @@ fn until_empty(queue: &Queue, wanted: bool) -> impl Future<Output = ()> + use<> 
             std::future::pending::<()>().await;
         }
         loop {
-            match is_empty(&queue).await {
-                Ok(true) => return,
-                Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "list"),
+            match queue.any_open().await {
+                Ok(false) => return,
+                Ok(true) => {}
+                Err(error) => tracing::warn!(%error, "open"),
             }
             tokio::time::sleep(LOOK).await;
         }
     }
 }
 
-async fn is_empty(queue: &Queue) -> Result<bool, Error> {
-    // A task moves from one of these to another while we look: against the usual direction, so as not to miss it.
-    for status in [Status::Running, Status::RetryWait, Status::Pending, Status::Running] {
-        if !queue.list(Some(status), None, 0, 1).await?.tasks.is_empty() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// A line of `queue work --json`: a run of this process has ended, whatever the database then says of its report.
-#[derive(Serialize)]
-struct Ran<'a> {
-    task: i64,
-    epoch: u64,
-    outcome: &'a str,
-    seconds: f64,
-    error: Option<String>,
-}
-
-/// Runs the command and tells how it ended; a run that is dropped was cancelled.
-async fn told(ctx: Ctx, json: bool) -> Result<String, TaskError> {
-    let mut teller = Teller { task: ctx.task().id, epoch: ctx.task().epoch, began: Instant::now(), json, done: false };
+/// Runs the command; a run that is dropped was cancelled.
+async fn told(ctx: Ctx, tally: Arc<Tally>) -> Result<String, TaskError> {
+    let running = tally.begin(ctx.task());
     let result = shell::run(ctx).await;
-    match &result {
-        Ok(_) => teller.tell("ok", None),
-        Err(TaskError::BadInput(why)) => teller.tell("bad_input", Some(why.clone())),
-        Err(error) => teller.tell("error", Some(error.to_string())),
-    }
+    running.ended(&result);
     result
-}
-
-struct Teller {
-    task: i64,
-    epoch: u64,
-    began: Instant,
-    json: bool,
-    done: bool,
-}
-
-impl Teller {
-    fn tell(&mut self, outcome: &str, error: Option<String>) {
-        self.done = true;
-        let seconds = (self.began.elapsed().as_secs_f64() * 1e3).round() / 1e3;
-        let (task, epoch) = (self.task, self.epoch);
-        let line = if self.json {
-            serde_json::to_string(&Ran { task, epoch, outcome, seconds, error }).unwrap_or_default()
-        } else {
-            let tone = if outcome == "ok" { Tone::Good } else { Tone::Bad };
-            let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-            format!("task {task}  epoch {epoch}  {}  {seconds:.3} s{why}", paint(tone, outcome))
-        };
-        if let Err(failure) = print(&format!("{line}\n")) {
-            tracing::warn!(%failure, "not told");
-        }
-    }
-}
-
-impl Drop for Teller {
-    fn drop(&mut self) {
-        if !self.done {
-            self.tell("cancelled", None);
-        }
-    }
 }

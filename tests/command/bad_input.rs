@@ -165,8 +165,11 @@ fn a_second_worker_with_the_same_boot_id_is_refused() {
 fn a_payload_or_policy_that_can_not_work_is_refused() {
     let place = Place::with_queue();
     let payload = r#"{"command":"true"}"#;
-    let cases: [(&[&str], &[&str]); 6] = [
+    let nul = r#"{"command":"echo \u0000"}"#;
+    let cases: [(&[&str], &[&str]); 8] = [
         (&["--payload", "nonsense"], &["--payload", "not JSON"]),
+        (&["--payload", nul], &["--payload: command", "NUL"]),
+        (&["--payload", r#"{"command":"true","timeout_ms":0}"#], &["timeout_ms", "longer than 0"]),
         (&["--payload", r#"{"cmd":"true"}"#], &["--payload", "cmd", "command", "timeout_ms"]),
         (&["--payload", "{}"], &["command"]),
         (&["--payload", payload, "--heartbeat", "29s"], &["heartbeat", "lease"]),
@@ -180,6 +183,45 @@ fn a_payload_or_policy_that_can_not_work_is_refused() {
         assert!(says.iter().all(|part| complaint.contains(part)), "{args:?}: {complaint}");
     }
     assert_eq!(place.json(&["queue", "list"]), serde_json::json!([]));
+}
+
+/// A shell command of so many bytes, as a payload.
+fn long(bytes: usize) -> String {
+    serde_json::json!({"command": format!("true {}", "x".repeat(bytes - 5))}).to_string()
+}
+
+#[test]
+fn a_command_that_no_program_can_be_given_is_refused_and_the_longest_one_runs() {
+    let place = Place::with_queue();
+    let enqueue = |payload: String, code: i32, says: &str| {
+        let mut command = place.command(&["queue", "enqueue", "--payload", "-"]);
+        let output = command.write_stdin(payload).output().unwrap();
+        let complaint = text(&output.stderr);
+        assert!(output.status.code() == Some(code) && complaint.contains(says), "{complaint}");
+    };
+    enqueue(long(131_072), 2, "131072 bytes");
+    enqueue(format!("{}1", " ".repeat(17 << 20)), 2, "longer than 16 MiB");
+    enqueue(long(131_071), 0, "");
+    place.good(&["queue", "work", "--until-empty"]);
+    assert_eq!(place.json(&["queue", "show", "1"])["task"]["status"], "SUCCESS");
+
+    // And for a person who decides.
+    place.good(&["queue", "enqueue", "--payload", r#"{"command":"exit 65"}"#]);
+    place.run(&["queue", "work", "--until-empty"]);
+    place.write("long.json", &long(131_072));
+    place.write("nul.json", r#"{"command":"\u0000"}"#);
+    place.write("other.json", "{}");
+    let before = place.json(&["queue", "show", "2"]);
+    for (file, says) in
+        [("long.json", "131072 bytes"), ("nul.json", "NUL"), ("other.json", "command"), ("/dev/zero", "16 MiB")]
+    {
+        let args = ["queue", "resolve", "2", "--rerun", "--input", file, "--by", "me", "--why", "test"];
+        let output = place.run(&args);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{file}: {complaint}");
+        assert!(complaint.contains(&format!("--input {file}: ")) && complaint.contains(says), "{complaint}");
+    }
+    assert_eq!(place.json(&["queue", "show", "2"]), before);
 }
 
 #[test]

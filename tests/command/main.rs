@@ -3,6 +3,7 @@
 mod bad_input;
 mod explore;
 mod json;
+mod output;
 mod pictures;
 mod queue;
 mod signals;
@@ -77,6 +78,14 @@ impl Place {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
         text(&output.stdout)
+    }
+
+    /// Works until every task is resolved; whether all of them are in SUCCESS, as the exit code says.
+    pub fn work(&self) -> bool {
+        let output = self.run(&["queue", "work", "--until-empty", "--poll", "20ms"]);
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 1)), "{code:?}: {}", text(&output.stderr));
+        code == Some(0)
     }
 
     /// The JSON that a command prints that must go well.

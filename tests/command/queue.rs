@@ -2,17 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Place, text};
+use super::{Place, repository, text};
 
 const FAILS: &str = r#"{"command":"echo it broke >&2; exit 3"}"#;
 
 fn statuses(place: &Place) -> Vec<Value> {
     let tasks = place.json(&["queue", "list"]);
     tasks.as_array().unwrap().iter().map(|task| task["status"].clone()).collect()
-}
-
-fn work(place: &Place) {
-    place.good(&["queue", "work", "--until-empty", "--poll", "20ms"]);
 }
 
 #[test]
@@ -27,7 +23,7 @@ fn a_command_runs_and_its_output_is_the_result() {
     let place = Place::with_queue();
     let payload = json!({"command": "echo task $LEASEPROOF_TASK_ID epoch $LEASEPROOF_EPOCH"}).to_string();
     assert_eq!(place.json(&["queue", "enqueue", "--payload", &payload]), json!({"id": 1, "new": true}));
-    work(&place);
+    place.work();
     let shown = place.json(&["queue", "show", "1"]);
     assert_eq!(shown["task"]["status"], "SUCCESS");
     assert_eq!(shown["task"]["result"], json!({"exit": 0, "stdout": "task 1 epoch 1\n", "truncated": false}));
@@ -43,7 +39,7 @@ fn exit_65_and_used_up_attempts_go_to_a_person_who_can_decide_each_way() {
     for _ in 0..2 {
         place.good(&["queue", "enqueue", "--payload", FAILS, "--max-attempts", "2", "--retry-delay", "10ms"]);
     }
-    work(&place);
+    place.work();
     assert_eq!(statuses(&place), ["WAIT_MANUAL", "WAIT_MANUAL", "WAIT_MANUAL"]);
     let waiting = place.json(&["queue", "list", "--status", "wait_manual"]);
     let told: Vec<_> = (waiting.as_array().unwrap().iter())
@@ -61,7 +57,7 @@ fn exit_65_and_used_up_attempts_go_to_a_person_who_can_decide_each_way() {
     assert_eq!(decide("1", &["--rerun", "--input", "input.json"])["status"], "PENDING");
     assert_eq!(decide("2", &["--fail"])["status"], "FAIL");
     assert_eq!(decide("3", &["--succeed"])["status"], "SUCCESS");
-    work(&place);
+    place.work();
     assert_eq!(statuses(&place), ["SUCCESS", "FAIL", "SUCCESS"]);
     let shown = place.json(&["queue", "show", "1"]);
     assert_eq!(shown["task"]["result"]["stdout"], "now it works\n");
@@ -73,7 +69,7 @@ fn exit_65_and_used_up_attempts_go_to_a_person_who_can_decide_each_way() {
 fn a_decision_about_an_epoch_that_has_passed_is_refused() {
     let place = Place::with_queue();
     place.good(&["queue", "enqueue", "--payload", FAILS, "--max-attempts", "1"]);
-    work(&place);
+    place.work();
     let epoch = place.json(&["queue", "show", "1"])["task"]["epoch"].as_u64().unwrap();
     let by = ["--by", "alice", "--why", "why not"];
     let stale = (epoch - 1).to_string();
@@ -100,7 +96,7 @@ fn a_payload_can_come_from_standard_input() {
     let mut command = place.command(&["queue", "enqueue", "--payload", "-"]);
     let output = command.write_stdin(r#"{"command":"echo from stdin"}"#).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    work(&place);
+    place.work();
     assert_eq!(place.json(&["queue", "show", "1"])["task"]["result"]["stdout"], "from stdin\n");
 }
 
@@ -134,7 +130,7 @@ fn a_sweep_reports_in_numbers() {
 fn people_read_the_whole_record() {
     let place = Place::with_queue();
     place.good(&["queue", "enqueue", "--payload", FAILS, "--max-attempts", "1"]);
-    work(&place);
+    place.work();
     let shown = place.good(&["queue", "show", "1"]);
     for part in ["WAIT_MANUAL", "attempts_exhausted", "enqueue", "claim", "give_up", "exit-3: it broke"] {
         assert!(shown.contains(part), "{part} is missing in:\n{shown}");
@@ -147,10 +143,42 @@ fn an_error_that_the_task_never_retries_goes_to_a_person_at_once() {
     let enqueue = ["queue", "enqueue", "--payload", FAILS, "--retry-delay", "10ms", "--max-attempts", "2"];
     place.good(&[&enqueue[..], &["--never-retry", "timeout", "--never-retry", "exit-3"]].concat());
     place.good(&[&enqueue[..], &["--never-retry", "exit-4"]].concat());
-    work(&place);
+    place.work();
     let waiting = place.json(&["queue", "list", "--status", "wait_manual"]);
     let told: Vec<_> = (waiting.as_array().unwrap().iter())
         .map(|task| (task["reason"].as_str().unwrap(), task["attempts"].as_u64().unwrap()))
         .collect();
     assert_eq!(told, [("not_retryable", 1), ("attempts_exhausted", 2)]);
+}
+
+/// Times of this run and ids of this worker, made the same.
+fn masked(text: &str) -> String {
+    let mask = |word: &str| {
+        let bare = word.trim();
+        let time = bare.trim_start_matches('+').split_once('.').is_some_and(|(seconds, ms)| {
+            ms.len() == 3 && (seconds.to_owned() + ms).bytes().all(|byte| byte.is_ascii_digit())
+        });
+        let id = bare.len() == 8 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if time || id { word.replace(bare, if id { "<id>" } else { "<time>" }) } else { word.to_owned() }
+    };
+    text.split_inclusive([' ', '\n']).map(mask).collect()
+}
+
+#[test]
+fn the_readme_s_commands_print_what_it_shows() {
+    for readme in ["README.md", "README.zh-CN.md"] {
+        let page = std::fs::read_to_string(repository(readme)).unwrap();
+        let (_, from) = page.split_once("```sh\ncargo run -- queue migrate").unwrap();
+        let (commands, from) = from.split_once("```").unwrap();
+        let (_, shown) = from.split_once("```text\n").unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        let place = Place::empty();
+        let mut script = format!("set -e\ncargo run -- queue migrate{commands}");
+        script = script.replace("cargo run --", env!("CARGO_BIN_EXE_leaseproof"));
+        let mut shell = assert_cmd::Command::new("sh");
+        let output =
+            shell.args(["-c", &script]).current_dir(place.path()).env_remove("LEASEPROOF_URL").output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert_eq!(masked(&text(&output.stdout)), masked(shown), "{readme}");
+    }
 }

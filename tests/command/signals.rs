@@ -37,19 +37,19 @@ fn enqueue(place: &Place, command: &str, more: &[&str]) {
 const WORK: [&str; 4] = ["queue", "work", "--poll", "20ms"];
 
 /// A worker in the background.
-fn worker(place: &Place, more: &[&str]) -> Child {
-    background(Command::new(env!("CARGO_BIN_EXE_leaseproof")).args(WORK).args(more), place)
+pub fn background(place: &Place, more: &[&str]) -> Child {
+    start(Command::new(env!("CARGO_BIN_EXE_leaseproof")).args(WORK).args(more), place)
 }
 
-fn background(command: &mut Command, place: &Place) -> Child {
+fn start(command: &mut Command, place: &Place) -> Child {
     command.current_dir(place.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-fn tell(worker: &Child, signal: Signal) {
+pub fn tell(worker: &Child, signal: Signal) {
     kill_process(Pid::from_raw(worker.id().try_into().unwrap()).unwrap(), signal).unwrap();
 }
 
-fn wait_for(path: &Path) {
+pub fn wait_for(path: &Path) {
     let began = Instant::now();
     while !path.exists() {
         assert!(began.elapsed() < Duration::from_secs(20), "{} never came", path.display());
@@ -71,7 +71,7 @@ const DEAF: &str = "exec 3>said; (trap '' TERM; echo begun >&3; touch begun; sle
 fn a_shutdown_lets_a_command_finish() {
     let place = Place::with_queue();
     enqueue(&place, "touch begun; until test -e go; do sleep 0.05; done; echo whole", &[]);
-    let mut worker = worker(&place, &[]);
+    let mut worker = background(&place, &[]);
     wait_for(&place.path().join("begun"));
     tell(&worker, Signal::TERM);
     place.write("go", "");
@@ -87,7 +87,7 @@ fn after_the_grace_a_command_is_told_to_end_and_its_task_put_back() {
         let command =
             "trap 'echo told >&3; exit' TERM; exec 3>said; touch begun; sleep 20 & wait; sleep 20; echo late >&3";
         enqueue(&place, command, &[]);
-        let mut worker = worker(&place, &["--grace", "100ms"]);
+        let mut worker = background(&place, &["--grace", "100ms"]);
         wait_for(&place.path().join("begun"));
         tell(&worker, signal);
         assert_eq!(worker.wait().unwrap().code(), Some(0), "{signal:?}");
@@ -102,7 +102,7 @@ fn who_does_not_hear_is_killed_with_the_whole_group() {
     let place = Place::with_queue();
     let said = Said::through(&place, "said");
     enqueue(&place, DEAF, &[]);
-    let mut worker = worker(&place, &["--grace", "100ms"]);
+    let mut worker = background(&place, &["--grace", "100ms"]);
     wait_for(&place.path().join("begun"));
     tell(&worker, Signal::TERM);
     assert_eq!(worker.wait().unwrap().code(), Some(0));
@@ -115,11 +115,11 @@ fn a_second_signal_kills_at_once_and_the_lease_decides() {
         let place = Place::with_queue();
         let said = Said::through(&place, "said");
         enqueue(&place, DEAF, &[]);
-        let mut worker = worker(&place, &[]);
+        let mut worker = background(&place, &[]);
         wait_for(&place.path().join("begun"));
         tell(&worker, Signal::TERM);
         tell(&worker, second);
-        worker.wait().unwrap();
+        assert_eq!(worker.wait().unwrap().code(), Some(1));
         assert_eq!(said.all(), "begun\n");
         assert_eq!(task(&place)["status"], "RUNNING");
     }
@@ -129,7 +129,7 @@ fn a_second_signal_kills_at_once_and_the_lease_decides() {
 fn to_hang_up_twice_is_no_hurry() {
     let place = Place::with_queue();
     enqueue(&place, "touch begun; until test -e go; do sleep 0.05; done; echo whole", &[]);
-    let mut worker = worker(&place, &[]);
+    let mut worker = background(&place, &[]);
     wait_for(&place.path().join("begun"));
     tell(&worker, Signal::TERM);
     tell(&worker, Signal::HUP);
@@ -143,7 +143,7 @@ fn a_worker_under_nohup_is_not_stopped_by_a_terminal_that_closes() {
     let place = Place::with_queue();
     enqueue(&place, "touch begun", &[]);
     let nohup = format!("trap '' HUP; exec {} {}", env!("CARGO_BIN_EXE_leaseproof"), WORK.join(" "));
-    let mut worker = background(Command::new("sh").args(["-c", &nohup]), &place);
+    let mut worker = start(Command::new("sh").args(["-c", &nohup]), &place);
     wait_for(&place.path().join("begun"));
     tell(&worker, Signal::HUP);
     enqueue(&place, "touch goes-on", &[]);
@@ -157,7 +157,7 @@ fn a_killed_worker_takes_its_command_along() {
     let place = Place::with_queue();
     let said = Said::through(&place, "said");
     enqueue(&place, DEAF, &[]);
-    let mut worker = worker(&place, &[]);
+    let mut worker = background(&place, &[]);
     wait_for(&place.path().join("begun"));
     worker.kill().unwrap();
     worker.wait().unwrap();
@@ -169,7 +169,7 @@ fn a_killed_worker_s_task_is_swept_and_run_again() {
     let place = Place::with_queue();
     let lease = ["--lease", "1s", "--heartbeat", "200ms"];
     enqueue(&place, "test -f begun && exit 0; touch begun; sleep 20", &lease);
-    let mut worker = worker(&place, &[]);
+    let mut worker = background(&place, &[]);
     wait_for(&place.path().join("begun"));
     worker.kill().unwrap();
     worker.wait().unwrap();
@@ -184,9 +184,9 @@ fn a_later_start_of_the_slot_ends_the_command_of_the_earlier_one() {
     let place = Place::with_queue();
     let said = Said::through(&place, "said");
     enqueue(&place, LATE, &["--max-interruptions", "0"]);
-    let mut earlier = worker(&place, &["--slot-name", "a"]);
+    let mut earlier = background(&place, &["--slot-name", "a"]);
     wait_for(&place.path().join("begun"));
-    let mut later = worker(&place, &["--slot-name", "a"]);
+    let mut later = background(&place, &["--slot-name", "a"]);
     assert_eq!(earlier.wait().unwrap().code(), Some(2));
     assert_eq!(said.all(), "begun\n");
     tell(&later, Signal::TERM);
@@ -199,7 +199,7 @@ fn a_command_over_its_time_is_ended_with_its_children() {
     let said = Said::through(&place, "said");
     let payload = json!({"command": DEAF, "timeout_ms": 500}).to_string();
     place.good(&["queue", "enqueue", "--payload", &payload, "--max-attempts", "1"]);
-    place.run(&["queue", "work", "--until-empty", "--poll", "20ms"]);
+    assert!(!place.work());
     let task = task(&place);
     let told = (&task["status"], &task["last_error"]);
     assert_eq!(told, (&json!("WAIT_MANUAL"), &json!("timeout: no end within 500 ms")));
@@ -211,7 +211,7 @@ fn what_a_command_leaves_in_the_background_ends_with_it() {
     let place = Place::with_queue();
     let said = Said::through(&place, "said");
     enqueue(&place, "exec 3>said; (sleep 20; echo late >&3) & echo started", &[]);
-    place.good(&["queue", "work", "--until-empty", "--poll", "20ms"]);
+    assert!(place.work());
     assert_eq!(task(&place)["result"]["stdout"], "started\n");
     assert_eq!(said.all(), "");
 }
