@@ -15,6 +15,7 @@ mod signals;
 mod sim;
 pub mod sweep;
 mod tally;
+mod trace_file;
 mod work;
 
 /// Threads for simulated runs; 0 stands for one a core.

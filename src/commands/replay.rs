@@ -1,24 +1,28 @@
 //! `leaseproof replay`: one story, drawn.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use leaseproof_model::story::run_story;
 use leaseproof_model::trace::Trace;
-use leaseproof_scenarios::{Story, load};
+use leaseproof_scenarios::{Story, Verdict, load};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::trace_file;
 use crate::cli::{ReplayArgs, Rung};
 use crate::failure::Failure;
 use crate::lanes::draw;
 use crate::narrate::{self, Picture};
-use crate::style::{Tone, paint, print, print_json, width};
+use crate::style::{Tone, paint, plain, print, print_json, width};
 use crate::table::fill;
 
 /// Runs the command.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let story = load(&args.file)?;
+    // Before anything runs: what is refused then was not waited for.
+    if let Some(path) = &args.trace {
+        trace_file::check(path)?;
+    }
     match args.on {
         Rung::Model => on_model(&story, args),
         Rung::Sim => super::sim::replay(&story, args),
@@ -55,7 +59,16 @@ pub struct Ending {
     pub events: usize,
 }
 
-/// A line of the model's trace.
+/// The first line of the model's trace.
+#[derive(Serialize)]
+struct ModelHeader<'a> {
+    leaseproof_trace: u32,
+    rung: &'a str,
+    scenario: &'a str,
+    verdict: String,
+}
+
+/// A further line of the model's trace.
 #[derive(Serialize)]
 struct ModelLine<'a> {
     t_ms: u64,
@@ -67,8 +80,14 @@ struct ModelLine<'a> {
     epoch: Option<u64>,
 }
 
-fn model_lines(trace: &Trace) -> Result<String, Failure> {
-    let mut text = String::new();
+fn model_lines(story: &Story, verdict: &Verdict, trace: &Trace) -> Result<String, Failure> {
+    let header = ModelHeader {
+        leaseproof_trace: leaseproof_sim::trace::VERSION,
+        rung: "model",
+        scenario: &story.name,
+        verdict: verdict.to_string(),
+    };
+    let mut text = serde_json::to_string(&header)? + "\n";
     for event in &trace.events {
         let line = ModelLine {
             t_ms: event.time_ms,
@@ -92,8 +111,10 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
     let Some((verdict, trace)) = outcome.verdicts.last_key_value() else {
         return Err(Failure::Internal(format!("{}: the model found no ending", story.name)));
     };
-    let text = model_lines(trace)?;
-    write_trace(args.trace.as_deref(), &text)?;
+    let text = model_lines(story, verdict, trace)?;
+    if let Some(path) = &args.trace {
+        trace_file::write(path, &text)?;
+    }
     let found: Vec<String> = outcome.verdicts.keys().map(ToString::to_string).collect();
     let expected: Vec<String> = story.expect.verdicts.iter().map(ToString::to_string).collect();
     let wrong = outcome.complaints(story);
@@ -101,7 +122,7 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
     if args.json {
         let mut endings = Vec::new();
         for (verdict, trace) in &outcome.verdicts {
-            let trace_sha256 = sha256(&model_lines(trace)?);
+            let trace_sha256 = sha256(&model_lines(story, verdict, trace)?);
             endings.push(Ending { verdict: verdict.to_string(), trace_sha256, events: trace.events.len() });
         }
         print_json(&Replayed {
@@ -147,10 +168,10 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
 
 /// What the story is about, above its picture.
 pub fn heading(story: &Story) -> String {
-    let mut out = paint(Tone::Strong, &format!("{}: {}", story.name, story.title));
+    let mut out = paint(Tone::Strong, &format!("{}: {}", plain(&story.name), plain(&story.title)));
     out.push('\n');
     for line in fill(&story.question, width()) {
-        out.push_str(&line);
+        out.push_str(&plain(&line));
         out.push('\n');
     }
     out.push('\n');
@@ -160,13 +181,6 @@ pub fn heading(story: &Story) -> String {
 /// The picture as wide as the terminal.
 pub fn drawn(picture: &Picture) -> String {
     draw(&picture.lanes, &picture.beats, width())
-}
-
-/// Writes the trace, if it is wanted.
-pub fn write_trace(path: Option<&Path>, text: &str) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    let wrong = |error| Failure::BadInput(format!("--trace {}: can not be written: {error}", path.display()));
-    std::fs::write(path, text).map_err(wrong)
 }
 
 /// The hash of a trace, in hex.

@@ -8,7 +8,8 @@ use leaseproof_rules::Property;
 use leaseproof_scenarios::{Millis, Story, Verdict};
 use leaseproof_sim::run::{Run, RunError, run_many};
 
-use super::replay::{Replayed, drawn, heading, sha256, write_trace};
+use super::replay::{Replayed, drawn, heading, sha256};
+use super::trace_file;
 use crate::cli::ReplayArgs;
 use crate::failure::Failure;
 use crate::narrate;
@@ -80,7 +81,9 @@ pub fn replay(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
     let Some((seed, run)) = &tally.drawn else {
         return Err(Failure::Internal("no run".to_owned()));
     };
-    write_trace(args.trace.as_deref(), &run.trace)?;
+    if let Some(path) = &args.trace {
+        trace_file::write(path, &run.trace)?;
+    }
     // One run alone may well pass a fault by, e.g. because another executor was first.
     let unstruck = if count > 1 { story.unstruck(&tally.struck) } else { Vec::new() };
     if args.json {

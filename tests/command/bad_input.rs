@@ -74,6 +74,33 @@ fn a_trace_that_can_not_be_written_is_named() {
     let place = Place::empty();
     let story = repository("scenarios/stories/overrun.toml");
     refused(&place, &["replay", &story, "--trace", "no/such/folder.jsonl"], &["--trace no/such/folder.jsonl"]);
+    refused(&place, &["replay", &story, "--trace", "."], &["is a folder"]);
+    refused(&place, &["replay", &story, "--trace", "/dev/full"], &["--trace /dev/full: can not be written"]);
+}
+
+#[test]
+fn a_trace_takes_the_place_of_a_trace_and_of_nothing_else() {
+    let place = Place::empty();
+    let story = std::fs::read_to_string(repository("scenarios/stories/overrun.toml")).unwrap();
+    place.write("story.toml", &story);
+    std::os::unix::fs::symlink("story.toml", place.path().join("link.jsonl")).unwrap();
+    place.write("notes.txt", "mine\n");
+    for rung in ["sim", "model"] {
+        for there in ["story.toml", "./story.toml", "link.jsonl", "notes.txt"] {
+            let says = [there, "is no trace", "nothing was written"];
+            refused(&place, &["replay", "story.toml", "--on", rung, "--trace", there], &says);
+        }
+    }
+    place.write("empty.jsonl", "");
+    std::os::unix::fs::symlink("empty.jsonl", place.path().join("good-link.jsonl")).unwrap();
+    for rung in ["sim", "model", "sim"] {
+        place.good(&["replay", "story.toml", "--on", rung, "--trace", "good-link.jsonl"]);
+        place.good(&["replay", "story.toml", "--on", rung, "--trace", "/dev/null"]);
+    }
+    assert!(place.path().join("good-link.jsonl").is_symlink());
+    let names: Vec<_> = place.files().into_keys().map(|path| path.file_name().unwrap().to_owned()).collect();
+    assert_eq!(names, ["empty.jsonl", "good-link.jsonl", "link.jsonl", "notes.txt", "story.toml"]);
+    assert!(std::fs::read_to_string(place.path().join("empty.jsonl")).unwrap().lines().count() > 5);
 }
 
 #[test]
