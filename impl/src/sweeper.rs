@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use leaseproof_rules::{Decision, Epoch, Judgement, Observation, Reason, UnknownEffect, decide_under};
+use leaseproof_rules::{Decision, Epoch, Judgement, Observation, Reason, Signal, UnknownEffect, decide_under};
 
 use crate::queries::{Question, StatusQueries};
 use crate::store::{Fenced, Learnt, LostTask, UnknownInJournal};
@@ -28,6 +28,8 @@ pub struct SweepReport {
     pub requeued: u64,
     /// Handed to a person.
     pub escalated: u64,
+    /// Leases that ended impossibly late, after the database's clock was set back: cut to their length from now on.
+    pub cut: u64,
     /// Left for a later sweep: the third party did not answer.
     pub waiting: u64,
     /// Somebody else was faster, or an owner came back with a result: nothing was changed.
@@ -87,7 +89,7 @@ impl Sweeper {
                     biased;
                     () = stop.wait() => return Ok(()),
                     () = &mut next_look => break,
-                    Some(settled) = asking.next() => report.add(settled),
+                    Some((task, settled)) = asking.next() => report.add(task, settled),
                 }
             }
             if report != SweepReport::default() {
@@ -106,8 +108,8 @@ impl Sweeper {
         let mut stop = Stop { told: false, by: pin!(std::future::pending()) };
         let (mut asking, mut report) = (Asking::new(self), SweepReport::default());
         self.look(&mut asking, &mut report, &mut stop).await?;
-        while let Some(settled) = asking.next().await {
-            report.add(settled);
+        while let Some((task, settled)) = asking.next().await {
+            report.add(task, settled);
         }
         Ok(report)
     }
@@ -140,7 +142,7 @@ impl Sweeper {
                 report.seen += 1;
                 match self.settle(&mut case, false).await {
                     Ok(Settled::Asks) => asking.push(case),
-                    settled => report.add(settled),
+                    settled => report.add(case.task.id, settled),
                 }
             }
             if !whole {
@@ -154,6 +156,13 @@ impl Sweeper {
     async fn settle(&self, case: &mut Case, may_ask: bool) -> Result<Settled, Error> {
         let store = self.queue.store();
         let Case { task, unknown } = case;
+        if task.ends_too_late && task.signal == Signal::Beating {
+            let why = Some("it ended impossibly late: the database's clock was set back");
+            return Ok(match store.cut_lease(self.fenced(task, why), task.record_no).await? {
+                true => Settled::Cut,
+                false => Settled::Overtaken,
+            });
+        }
         let policy = match task.policy.clone() {
             Ok(policy) => policy,
             Err(why) => return self.escalate(store, task, Reason::NotRetryable, &why).await,
@@ -231,15 +240,16 @@ impl Sweeper {
 }
 
 impl SweepReport {
-    fn add(&mut self, settled: Result<Settled, Error>) {
+    fn add(&mut self, task: i64, settled: Result<Settled, Error>) {
         match settled {
             Ok(Settled::Requeued) => self.requeued += 1,
             Ok(Settled::Escalated) => self.escalated += 1,
+            Ok(Settled::Cut) => self.cut += 1,
             Ok(Settled::Waits | Settled::Asks) => self.waiting += 1,
             Ok(Settled::Overtaken) => self.overtaken += 1,
             Err(error) => {
                 self.failed += 1;
-                tracing::warn!(%error, "sweep");
+                tracing::warn!(task, %error, "sweep");
             }
         }
     }
@@ -248,6 +258,8 @@ impl SweepReport {
 enum Settled {
     Requeued,
     Escalated,
+    /// Its lease was cut; what else there is to decide, the next sweep does.
+    Cut,
     Waits,
     Overtaken,
     /// The third party has to be asked first.

@@ -31,6 +31,10 @@ pub const CLAIM_READ: &str = "claim_read";
 pub const SWEEP: &str = "sweep";
 /// Journals what a third party said of an effect, for a task whose owner is lost.
 pub const LEARN: &str = "learn";
+/// Cuts a lease that ends impossibly late, because the database's clock was set back.
+pub const CUT_LEASE: &str = "cut_lease";
+/// Looks which leases that a heartbeat has not renewed are live all the same: somebody else holds their row.
+pub const HELD_UP: &str = "held_up";
 /// Journals what a person said of an effect, for a task in WAIT_MANUAL.
 pub const SETTLE: &str = "settle";
 /// Records the result of a run that does not own its task any more.

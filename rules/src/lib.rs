@@ -30,6 +30,6 @@ pub use policy::{Backoff, OnExhausted, OnPartial, OnUnknown, Policy, PolicyError
 pub use property::{Kind, Property};
 pub use status::Status;
 pub use transition::{
-    Actor, COUNT_MAX, Condition, Counts, EPOCH_LIMIT, EPOCH_MAX, Epoch, Judgement, Refusal, Row, TRANSITIONS,
-    Transition, Verb, Write, judge, transition,
+    Actor, CLOCK_SLACK_MS, COUNT_MAX, Condition, Counts, EPOCH_LIMIT, EPOCH_MAX, Epoch, Judgement, Refusal, Row,
+    TRANSITIONS, Transition, Verb, Write, ends_too_late, judge, transition,
 };

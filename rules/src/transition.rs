@@ -15,6 +15,16 @@ pub const EPOCH_MAX: Epoch = (1 << 53) - 1;
 /// there still has room for every write that ends a run, and stops no other task.
 pub const EPOCH_LIMIT: Epoch = 9_000_000_000_000_000;
 
+/// How far a lease may end beyond its whole length from now, in ms on the database's clock: what a clock is moved by in
+/// the ordinary way. One that ends later can only be there because the clock was set back since.
+pub const CLOCK_SLACK_MS: u64 = 60_000;
+
+/// Whether a lease of this length can not end so late: the database's clock was set back, and nobody would see its owner
+/// lost until it has caught up. The sweeper cuts such a lease to its length from now on. Its owner is not lost for it.
+pub const fn ends_too_late(lease_ms: u64, ends_in_ms: u64) -> bool {
+    ends_in_ms > lease_ms.saturating_add(CLOCK_SLACK_MS)
+}
+
 /// Where the counts of failures and losses stop growing.
 pub const COUNT_MAX: u32 = i32::MAX as u32;
 

@@ -181,6 +181,7 @@ struct Swept {
     seen: u64,
     requeued: u64,
     escalated: u64,
+    cut: u64,
     waiting: u64,
     overtaken: u64,
     failed: u64,
@@ -188,9 +189,9 @@ struct Swept {
 
 async fn sweep(queue: &Queue, json: bool) -> Result<(), Failure> {
     let report = Sweeper::new(queue.clone(), Duration::from_secs(1)).sweep_once().await?;
-    let leaseproof_queue::SweepReport { seen, requeued, escalated, waiting, overtaken, failed } = report;
+    let leaseproof_queue::SweepReport { seen, requeued, escalated, cut, waiting, overtaken, failed } = report;
     if json {
-        print_json(&Swept { seen, requeued, escalated, waiting, overtaken, failed })?;
+        print_json(&Swept { seen, requeued, escalated, cut, waiting, overtaken, failed })?;
     } else {
         print(&format!(
             "{seen} looked at: {requeued} taken back, {escalated} handed to a person, {waiting} wait for the third \

@@ -1,12 +1,15 @@
 //! The heartbeat of many leases.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leaseproof_rules::{Epoch, Verb};
 
 use super::{HEARTBEAT_BATCH, Param, Store, connection};
-use crate::Error;
 use crate::task::{self, epoch_param};
+use crate::{Error, tags};
+
+type Claim = (i64, Epoch);
 
 /// What became of a heartbeat of several leases. Those in neither list are lost.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,7 +31,10 @@ impl Store {
         let mut batches: Vec<&[(i64, Epoch)]> = leases.chunks(HEARTBEAT_BATCH).rev().collect();
         while let Some(batch) = batches.pop() {
             match self.beat_at_once(batch, deadline).await {
-                Ok(renewed) => beaten.renewed.extend(renewed),
+                Ok(renewed) => {
+                    beaten.held_up.extend(self.held_up(batch, &renewed, deadline).await);
+                    beaten.renewed.extend(renewed);
+                }
                 // Halves find the one row in a few steps.
                 Err(error) if connection::is_of_a_row(&error) && batch.len() > 1 => {
                     let (first, second) = batch.split_at(batch.len() / 2);
@@ -43,7 +49,32 @@ impl Store {
         }
         beaten.renewed.sort_unstable();
         beaten.held_up.sort_unstable();
+        beaten.held_up.dedup();
         Ok(beaten)
+    }
+
+    /// Those of a batch that were not renewed although their leases are live: somebody else has locked the row. Usually all
+    /// were renewed, and nothing is asked.
+    async fn held_up(&self, batch: &[Claim], renewed: &[Claim], deadline: Duration) -> Vec<Claim> {
+        let renewed: BTreeSet<Claim> = renewed.iter().copied().collect();
+        let missing: BTreeSet<Claim> = batch.iter().copied().filter(|claim| !renewed.contains(claim)).collect();
+        let statement = match missing.is_empty() {
+            true => None,
+            false => self.texts.live_leases(missing.len()),
+        };
+        let Some(statement) = statement else { return Vec::new() };
+        let params = missing.iter().map(|(id, _)| Param::int(*id)).collect();
+        match self.connections.run(tags::HELD_UP, &statement, params, deadline).await {
+            Ok(rows) => {
+                let live = rows.iter().filter_map(|row| Some((row.int("id").ok()?, task::epoch(row, "epoch").ok()?)));
+                live.filter(|claim| missing.contains(claim)).collect()
+            }
+            // Nothing is known of them: they are not lost for it.
+            Err(error) => {
+                tracing::warn!(%error, "heartbeat");
+                missing.into_iter().collect()
+            }
+        }
     }
 
     async fn beat_at_once(&self, batch: &[(i64, Epoch)], deadline: Duration) -> Result<Vec<(i64, Epoch)>, Error> {

@@ -12,12 +12,13 @@ mod dialect;
 mod many;
 mod statement;
 
-use leaseproof_rules::{COUNT_MAX, Guard, Guards, Status, Verb};
+use leaseproof_rules::{CLOCK_SLACK_MS, COUNT_MAX, Guard, Guards, Status, Verb};
 
 pub(crate) use dialect::Dialect;
 pub(crate) use statement::{Answer, Statement};
 
 use crate::tags;
+use crate::task::LONGEST_MS;
 
 /// The columns of a task that make up its policy, in the order the readers expect.
 pub(crate) const POLICY_COLUMNS: &str = "lease_ms, heartbeat_ms, fence_margin_ms, max_attempts, max_interruptions, \
@@ -44,6 +45,7 @@ pub(crate) struct Texts {
     pub requeue: Statement,
     pub escalate: Statement,
     pub learn: Statement,
+    pub cut_lease: Statement,
     pub rerun: Statement,
     pub mark_failed: Statement,
     pub mark_succeeded: Statement,
@@ -98,6 +100,13 @@ impl Texts {
         let read = |name: &str| format!("{}{name} */", tags::PREFIX);
         let fenced = |status: &str| format!("id = $1 AND epoch = $2 AND status = '{status}'");
         let lost = format!("(lease_until_ms <= {now} OR {SUPERSEDED})");
+        // No sum of it can overflow, whatever the row holds.
+        let too_late = format!(
+            "CASE WHEN lease_ms BETWEEN 0 AND {LONGEST_MS} AND lease_until_ms > {now} THEN lease_until_ms - lease_ms \
+             ELSE 0 END > {now} + {CLOCK_SLACK_MS}"
+        );
+        // A sweeper does not wait for a row that somebody else holds: it looks again soon.
+        let (free, if_free) = dialect.if_free();
         let lost_or_overrun = format!("(lease_until_ms <= {now} OR overrun_at_ms < {now} OR {SUPERSEDED})");
         // The same, unless an ablation has the fence removed; the parameter stays, so that it keeps its type.
         let fenced_by = |guard: Guard, status: &str| match guards.has(guard) {
@@ -137,18 +146,22 @@ impl Texts {
             guards.has(Guard::FenceComplete),
         );
 
-        let effect = |name: &str, state: &str, outcome: &str, condition: &str| {
+        let effect_in = |target: &str, name: &str, state: &str, outcome: &str, condition: &str| {
             format!(
-                "{}{name} id=$1 epoch=$2 effect=$5 */ UPDATE tasks SET {} WHERE {} {row}",
+                "{}{name} id=$1 epoch=$2 effect=$5 */ UPDATE {target} SET {} WHERE {} {row}",
                 tags::PREFIX,
                 record(name, "$3", "$4", Some(["$5", state, "$6", outcome])),
                 condition
             )
         };
+        let effect = |name: &str, state: &str, outcome: &str, condition: &str| {
+            effect_in("tasks", name, state, outcome, condition)
+        };
         let of_run = fenced_by(Guard::FenceJournal, running);
         let intent = effect(Verb::Intent.name(), "'INTENT'", "NULL", &format!("{of_run} AND lease_until_ms > {now}"));
         let outcome = effect(Verb::Outcome.name(), "$7", "$8", &of_run);
-        let learn = effect(tags::LEARN, "$7", "NULL", &format!("{} AND record_no = $8 AND {lost}", fenced(running)));
+        let learn_if = format!("{} AND record_no = $8 AND {lost} {if_free}", fenced(running));
+        let learn = effect_in(free, tags::LEARN, "$7", "NULL", &learn_if);
         let settle = effect(tags::SETTLE, "$7", "NULL", &format!("{} AND record_no = $8", fenced(manual)));
 
         // $5 status, $6 delay, $7.. what was learnt of an effect: key, state, rule.
@@ -182,22 +195,29 @@ impl Texts {
         };
         let [key, state, rule] = learnt(8);
         let requeue = format!(
-            "{} UPDATE tasks SET status = $5, epoch = epoch + 1, due_at_ms = {now} + $6, \
-             {interrupted}, {UNOWNED}, {} WHERE {} AND {lost} {row}",
+            "{} UPDATE {free} SET status = $5, epoch = epoch + 1, due_at_ms = {now} + $6, \
+             {interrupted}, {UNOWNED}, {} WHERE {} AND {lost} {if_free}{row}",
             tag(Verb::Requeue.name()),
             record(Verb::Requeue.name(), "$3", "$4", Some([&key, &state, &rule, "NULL"])),
             as_read("$7")
         );
         // Only a loss counts as one; an overrun under a live lease does not.
         let escalate = format!(
-            "{} UPDATE tasks SET status = '{manual}', {}, reason = $5, \
+            "{} UPDATE {free} SET status = '{manual}', {}, reason = $5, \
              interruptions = interruptions + CASE WHEN {lost} AND interruptions < {COUNT_MAX} THEN 1 ELSE 0 END, \
              {UNOWNED}, {} \
-             WHERE {} AND {lost_or_overrun} {row}",
+             WHERE {} AND {lost_or_overrun} {if_free}{row}",
             tag(Verb::Escalate.name()),
             bump_by(Guard::BumpOnEscalate),
             record(Verb::Escalate.name(), "$3", "$4", None),
             as_read("$6")
+        );
+        let cut_lease = format!(
+            "{} UPDATE {free} SET lease_until_ms = {now} + lease_ms, {} WHERE {} AND record_no = $5 AND {too_late} \
+             {if_free}{row}",
+            tag(tags::CUT_LEASE),
+            record(tags::CUT_LEASE, "$3", "$4", None),
+            fenced(running)
         );
         // A person's decision starts new budgets; the record keeps the old counts.
         let rerun = format!(
@@ -233,8 +253,9 @@ impl Texts {
         };
         let sweep = format!(
             "{} SELECT t.id, t.epoch, t.record_no, t.kind, t.owner, t.claimed_at_ms, t.lease_until_ms, t.attempts, \
-             t.interruptions, {}, i.superseded_by, e.effect_key, e.rule, {looked_at} FROM (\
-             SELECT id AS page_id FROM ({} UNION {} UNION {}) AS seen WHERE id > $1 ORDER BY id LIMIT $2) AS page \
+             t.interruptions, {}, i.superseded_by, e.effect_key, e.rule, \
+             CAST(CASE WHEN {too_late} THEN 1 ELSE 0 END AS {bigint}) AS too_late, {looked_at} FROM (\
+             SELECT id AS page_id FROM ({} UNION {} UNION {} UNION {}) AS seen WHERE id > $1 ORDER BY id LIMIT $2) AS page \
              JOIN tasks AS t ON t.id = page_id LEFT JOIN instances AS i ON i.boot_id = t.owner \
              LEFT JOIN effects AS e ON e.task_id = t.id AND e.state = 'INTENT' \
              WHERE t.status = '{running}' ORDER BY t.id, e.effect_key",
@@ -242,7 +263,8 @@ impl Texts {
             POLICY_COLUMNS.split(", ").map(|column| format!("t.{column}")).collect::<Vec<_>>().join(", "),
             lost_by("tasks_lease", &format!("lease_until_ms <= {now_for_index}")),
             lost_by("tasks_overrun", &format!("overrun_at_ms < {now_for_index}")),
-            lost_by("tasks_owner", SUPERSEDED)
+            lost_by("tasks_owner", SUPERSEDED),
+            lost_by("tasks_lease", &format!("lease_until_ms > {now_for_index} + {CLOCK_SLACK_MS} AND {too_late}"))
         );
         let look = format!(
             "{}{} id=$1 */ SELECT t.id, t.status, t.epoch, t.due_at_ms, t.lease_until_ms, t.overrun_at_ms, \
@@ -280,6 +302,7 @@ impl Texts {
             requeue: of_owner(Guard::CasAtSweep, requeue, true),
             escalate: of_owner(Guard::CasAtSweep, escalate, guards.has(Guard::BumpOnEscalate)),
             learn: dialect.task(learn, true, false),
+            cut_lease: dialect.task(cut_lease, true, false),
             rerun: of_person(rerun),
             mark_failed: of_person(mark(Verb::MarkFailed, Status::Fail, "")),
             mark_succeeded: of_person(mark(Verb::MarkSucceeded, Status::Success, ", reason = NULL")),
@@ -339,6 +362,11 @@ impl Texts {
     /// See [`many::heartbeat`].
     pub(crate) fn heartbeat(&self, leases: usize) -> Statement {
         many::heartbeat(self.dialect, self.guards, leases)
+    }
+
+    /// See [`many::live_leases`]; `None` where no row is ever held by somebody else.
+    pub(crate) fn live_leases(&self, tasks: usize) -> Option<Statement> {
+        (self.dialect != Dialect::Sqlite).then(|| many::live_leases(self.dialect, tasks))
     }
 
     /// The parameter that a claim or a heartbeat has besides, to read back what it has changed; none where it returns

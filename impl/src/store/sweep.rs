@@ -31,6 +31,8 @@ pub struct LostTask {
     pub interruptions: u32,
     /// Its settings, or what is wrong with its row: only a person can decide then.
     pub policy: Result<Policy, String>,
+    /// Its lease ends impossibly late; see [`leaseproof_rules::ends_too_late`].
+    pub ends_too_late: bool,
     /// The effects of which only the intent is known, by key.
     pub unknown: Vec<UnknownInJournal>,
 }
@@ -46,7 +48,7 @@ pub struct UnknownInJournal {
 
 impl Store {
     /// One page of RUNNING tasks that need a decision: lease ended (A1), owner superseded (A2), or far over the expected
-    /// time (M1). Ordered by id, from after `after` on.
+    /// time (M1); or whose lease ends impossibly late. Ordered by id, from after `after` on.
     ///
     /// # Errors
     /// The database's.
@@ -100,6 +102,18 @@ impl Store {
         self.write(Verb::Escalate, Status::WaitManual, &self.texts.escalate, by, rest).await
     }
 
+    /// Cuts a lease that ends impossibly late, because the database's clock was set back, to its length from now on. Its
+    /// owner, if it lives, goes on under it. Answers whether it applied; it does not where anything was written of the
+    /// task since `record_no` was read.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn cut_lease(&self, by: Fenced<'_>, record_no: i64) -> Result<bool, Error> {
+        let mut params = by.params();
+        params.push(Param::int(record_no));
+        Ok(!self.run(tags::CUT_LEASE, &self.texts.cut_lease, params).await?.is_empty())
+    }
+
     /// Journals what was learnt of an effect of a lost owner's task, without deciding on the task. Answers whether it
     /// applied; it does not where anything was written of the task since `record_no` was read.
     ///
@@ -147,6 +161,7 @@ fn read(row: &Row) -> Result<LostTask, Error> {
         attempts: read.count("attempts", COUNT_MAX),
         interruptions: read.count("interruptions", COUNT_MAX),
         policy: Err(String::new()),
+        ends_too_late: read.int("too_late") != 0,
         unknown: Vec::new(),
     };
     Ok(LostTask { policy: policy_unless(read.bad(), row), ..task })

@@ -54,15 +54,15 @@ impl<'a> Asking<'a> {
         self.fill(&lane);
     }
 
-    /// The next task whose fate is decided, or postponed. `None`: nobody waits.
-    pub(super) async fn next(&mut self) -> Option<Result<Settled, Error>> {
+    /// The next task whose fate is decided, or postponed, and how. `None`: nobody waits.
+    pub(super) async fn next(&mut self) -> Option<(i64, Result<Settled, Error>)> {
         let (lane, claim, settled) = self.running.next().await?;
         self.claims.remove(&claim);
         if let Some(waiting) = self.lanes.get_mut(&lane) {
             waiting.asked -= 1;
         }
         self.fill(&lane);
-        Some(settled)
+        Some((claim.0, settled))
     }
 
     fn fill(&mut self, lane: &Lane) {

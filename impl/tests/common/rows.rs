@@ -83,7 +83,7 @@ impl Db {
                     let side = |yes: bool| if yes { now + HOUR_MS } else { now - HOUR_MS };
                     format!(
                         "({id}, 'kind', {payload}, '{}', {}, {}, '{}', {}, {}, 0, {}, {}, {now}, \
-                         30000, 10000, 3000, 3, 3, 1000, 2, 300000, 'escalate', 1, 2, 3, 'put', 'test')",
+                         {HOUR_MS}, 10000, 3000, 3, 3, 1000, 2, 300000, 'escalate', 1, 2, 3, 'put', 'test')",
                         row.status,
                         row.epoch,
                         side(!row.due),

@@ -58,6 +58,7 @@ macro_rules! every_case {
             sweeps::a_lost_task_is_read_with_all_that_a_decision_needs,
             sweeps::two_sweepers_at_once_requeue_a_task_once,
             sweeps::a_decision_on_an_old_reading_is_refused,
+            sweeps::a_lease_that_ends_impossibly_late_is_cut_and_its_owner_not_lost,
         }
     };
 }

@@ -28,6 +28,7 @@ pub async fn a_mixed_batch_renews_exactly_the_live_leases_of_the_caller(db: &Db)
         .try_into()
         .unwrap();
     let nowhere = 424_242;
+    db.execute("UPDATE tasks SET lease_ms = 30000").await;
     let before = db.snapshot().await;
     let leases: [(i64, Epoch); 9] = [
         (also_mine, 5),
@@ -65,6 +66,7 @@ pub async fn twelve_hundred_leases_are_renewed_across_batches(db: &Db) {
         })
         .collect();
     let ids = db.put_all(&rows).await;
+    db.execute("UPDATE tasks SET lease_ms = 30000").await;
     // In no useful order: the answer is sorted all the same.
     let leases: Vec<(i64, Epoch)> = ids.iter().rev().map(|&id| (id, 2)).collect();
     let renewed = store.heartbeat(&leases, store.deadline()).await.unwrap();

@@ -16,6 +16,7 @@ async fn running(db: &Db, name: &str) -> String {
         match name {
             // In a trigger the server shows the trigger's own statement.
             SLOW_CLAIM => "state = 'User sleep'".to_string(),
+            JOURNALLING => "info LIKE '%INSERT INTO effects%'".to_string(),
             name => format!("info LIKE '/* leaseproof:{name} %'"),
         }
     );
@@ -31,6 +32,9 @@ async fn running(db: &Db, name: &str) -> String {
 
 /// A claim by `slow`, for [`running`].
 const SLOW_CLAIM: &str = "slow claim";
+
+/// A write to the effect journal, for [`running`].
+const JOURNALLING: &str = "journalling";
 
 /// Makes every claim by `slow` take a second for each task, with its locks held.
 async fn slow_claims(db: &Db) {
@@ -115,15 +119,14 @@ pub async fn a_statement_does_not_outlive_its_caller_s_deadline(db: &Db) {
 pub async fn an_unknown_outcome_may_still_be_applied(db: &Db) {
     let store = db.store().await;
     let id = enqueue(&store).await;
-    let epoch = claim_one(&store, "worker").await.epoch;
+    claim_one(&store, "worker").await;
     let mut other = locked(db, id).await;
-    let before = db.snapshot().await[&id].whole.clone();
-    let error = store.heartbeat(&[(id, epoch)], Duration::from_millis(300)).await.unwrap_err();
-    assert!(error.is_unknown(), "{error:?}");
-    assert_eq!(db.snapshot().await[&id].whole, before);
+    let given_up = tokio::time::timeout(Duration::from_millis(300), store.complete(by(id, 1), "1")).await;
+    assert!(given_up.is_err(), "{given_up:?}");
+    assert_eq!(store.look(id).await.unwrap().status, Status::Running);
     other.execute("ROLLBACK").await;
     let began = Instant::now();
-    while db.snapshot().await[&id].whole == before {
+    while store.look(id).await.unwrap().status != Status::Success {
         assert!(began.elapsed() < Duration::from_secs(10), "it was not applied");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -163,21 +166,22 @@ pub async fn a_connection_that_the_server_ends_leaves_the_outcome_unknown(db: &D
 pub async fn the_victim_of_a_deadlock_was_not_applied(db: &Db) {
     let store = db.store().await;
     let ids = db.put_all(&[row(Status::Running, 1); 20]).await;
-    let (first, last) = (ids[0], ids[19]);
+    db.execute("INSERT INTO effects SELECT id, 'charge', 0, 'NOT_DONE', 0, NULL, 0 FROM tasks").await;
     let before = db.snapshot().await;
     let mut other = db.session().await;
-    other.execute(&format!("BEGIN; UPDATE tasks SET last_error = 'heavier' WHERE id > {first}")).await;
-    let leases = [(first, 1), (last, 1)];
-    let beating = store.clone();
-    let heartbeat = tokio::spawn(async move { beating.heartbeat(&leases, beating.deadline()).await });
-    running(db, "heartbeat").await;
-    other.execute(&format!("UPDATE tasks SET last_error = 'heavier' WHERE id = {first}")).await;
-    let error = heartbeat.await.unwrap().unwrap_err();
+    other.execute("BEGIN; UPDATE effects SET outcome = 'heavier'").await;
+    let (writer, id) = (store.clone(), ids[0]);
+    // It has the task, and wants the entry of its journal.
+    let intent = tokio::spawn(async move { writer.intent(by(id, 1), "charge", EffectRule::default()).await });
+    running(db, JOURNALLING).await;
+    other.execute(&format!("UPDATE tasks SET last_error = 'heavier' WHERE id = {id}")).await;
+    let error = intent.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     assert!(error.to_string().contains("1213"), "{error}");
     other.execute("ROLLBACK").await;
-    assert_eq!(db.snapshot().await, before, "neither is renewed");
-    assert_eq!(store.heartbeat(&leases, store.deadline()).await.unwrap(), leases);
+    assert_eq!(db.snapshot().await, before, "nothing was written");
+    let again = store.intent(by(id, 1), "charge", EffectRule::default()).await.unwrap();
+    assert!(matches!(again, Judgement::Applied { .. }), "{again:?}");
 }
 
 /// The clock is read anew after the wait, also behind a lock whose holder has changed nothing: more than PostgreSQL does.

@@ -6,7 +6,7 @@ use leaseproof_queue::rules::{EffectRule, Judgement, Refusal, Status};
 use leaseproof_queue::{Error, Queue, Store};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 
-use crate::common::{Db, by, claim_one, enqueue, row};
+use crate::common::{Db, by, claim_one, enqueue};
 use crate::locks::locked;
 
 /// A task that `worker` has claimed, and a store of one connection.
@@ -32,20 +32,6 @@ async fn waiting_for_a_lock(db: &Db, sessions: i64) {
         assert!(began.elapsed() < Duration::from_secs(10), "no session waits");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-/// A limit, not a wish: a heartbeat is one statement, so a session that holds one row open holds up all leases of it.
-pub async fn a_locked_row_holds_up_the_heartbeat_of_its_whole_batch(db: &Db) {
-    let store = db.store().await;
-    let ids = db.put_all(&[row(Status::Running, 1), row(Status::Running, 1)]).await;
-    let before = db.snapshot().await;
-    let mut other = locked(db, ids[0]).await;
-    let leases = [(ids[0], 1), (ids[1], 1)];
-    let error = store.heartbeat(&leases, Duration::from_millis(300)).await.unwrap_err();
-    assert!(error.is_unknown(), "{error:?}");
-    assert_eq!(db.snapshot().await, before, "neither is renewed");
-    other.execute("ROLLBACK").await;
-    assert_eq!(store.heartbeat(&leases, store.deadline()).await.unwrap(), leases);
 }
 
 /// Why a deadline that passed is no failure: the statement waits on, and is applied after its caller has given up.

@@ -81,7 +81,8 @@ cases! {
 cases! {
     only_postgres, crate::common::Kind::Postgres,
     locks::a_claim_skips_a_row_that_another_session_has_locked,
-    locks_postgres::a_locked_row_holds_up_the_heartbeat_of_its_whole_batch,
+    locks::a_locked_row_keeps_no_other_lease_from_being_renewed,
+    locks::a_sweeper_does_not_wait_for_a_locked_row,
     locks_postgres::an_unknown_outcome_may_still_be_applied,
     locks_postgres::a_connection_with_an_unread_answer_is_not_used_again,
     locks_postgres::a_cancelled_caller_leaves_no_connection_to_the_next,
@@ -91,12 +92,15 @@ cases! {
     locks_postgres::a_writer_that_waited_past_the_end_of_its_lease_is_refused,
     locks_postgres::behind_a_lock_that_changed_nothing_the_clock_is_that_of_the_start_and_the_reading_protects,
     judged::every_statement_agrees_on_the_very_instant,
+    sweeps::a_lease_ends_too_late_exactly_where_the_rules_say,
     schema::a_migration_waits_for_another_up_to_its_own_deadline,
 }
 
 cases! {
     only_mariadb, crate::common::Kind::MariaDb,
     locks::a_claim_skips_a_row_that_another_session_has_locked,
+    locks::a_locked_row_keeps_no_other_lease_from_being_renewed,
+    locks::a_sweeper_does_not_wait_for_a_locked_row,
     locks_mariadb::a_claim_locks_no_more_than_it_takes,
     locks_mariadb::an_enqueue_does_not_wait_for_a_claim,
     locks_mariadb::a_lock_not_had_in_time_was_not_applied,

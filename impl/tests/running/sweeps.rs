@@ -5,7 +5,7 @@ use std::time::Duration;
 use leaseproof_queue::rules::{Answer, EffectRule, Entry, OnUnknown, Policy, Reason, Status};
 use leaseproof_queue::{NewTask, Queue, StatusQueries, SweepReport, Sweeper};
 
-use crate::common::{Db, HOUR_MS, LIVE_OWNER, LOST_OWNER, by};
+use crate::common::{Db, HOUR_MS, Kind, LIVE_OWNER, LOST_OWNER, by};
 use crate::support::{Count, NO_INSTRUMENT, at_once, put, rule, start, until_status, verbs, within};
 use crate::third_party::ThirdParty;
 
@@ -377,7 +377,12 @@ pub async fn what_could_not_be_written_is_left_to_the_next_sweep(db: &Db) {
     other.execute("BEGIN").await;
     other.execute(&format!("UPDATE tasks SET last_error = 'locked' WHERE id = {id}")).await;
     let report = sweeper(&hasty).sweep_once().await.unwrap();
-    assert_eq!(report, SweepReport { seen: 1, failed: 1, ..SweepReport::default() });
+    // On a server that locks rows it has not waited.
+    let left = match db.kind() {
+        Kind::Sqlite => SweepReport { seen: 1, failed: 1, ..SweepReport::default() },
+        Kind::Postgres | Kind::MariaDb => SweepReport { seen: 1, overtaken: 1, ..SweepReport::default() },
+    };
+    assert_eq!(report, left);
     other.execute("ROLLBACK").await;
     // The first may yet have been applied, once the lock was free; but not twice.
     let sweeping = tokio::spawn(sweeper(&queue).run(std::future::pending()));

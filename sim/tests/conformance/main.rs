@@ -47,4 +47,5 @@ macro_rules! cases {
 
 every_case! { cases:
     judged::every_statement_agrees_on_the_very_instant,
+    sweeps::a_lease_ends_too_late_exactly_where_the_rules_say,
 }

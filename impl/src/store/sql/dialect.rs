@@ -59,6 +59,23 @@ impl Dialect {
         }
     }
 
+    /// What an UPDATE of the task `$1` changes, and what it demands besides, so that it does not wait for a row that
+    /// somebody else has locked but changes nothing. SQLite locks no rows. (MySQL reads a subquery without a LIMIT as a part
+    /// of the statement around it, and then skips nothing.)
+    pub(super) fn if_free(self) -> (&'static str, &'static str) {
+        match self {
+            Dialect::Postgres => {
+                ("tasks", "AND id IN (SELECT id FROM tasks WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED) ")
+            }
+            Dialect::Sqlite => ("tasks", ""),
+            Dialect::MySql => (
+                "(SELECT id AS free_id FROM tasks WHERE id = $1 LIMIT 1 FOR UPDATE SKIP LOCKED) AS free \
+                 STRAIGHT_JOIN tasks FORCE INDEX (PRIMARY) ON id = free_id",
+                "",
+            ),
+        }
+    }
+
     /// What a write of one task ends with.
     pub(super) fn returning_task(self) -> &'static str {
         match self {

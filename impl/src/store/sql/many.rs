@@ -144,13 +144,30 @@ pub(super) fn heartbeat(dialect: Dialect, guards: Guards, leases: usize) -> Stat
          ELSE beat_gap_ms END, heartbeat_at_ms = {now}, lease_until_ms = {now} + lease_ms"
     );
     let fenced = guards.has(Guard::FenceHeartbeat);
-    if dialect != Dialect::MySql {
-        let pairs = pairs(|id, epoch, bigint| format!("(CAST(${id} AS {bigint}), CAST(${epoch} AS {bigint}))"));
-        let fence = if fenced { "epoch = beat.column2 AND " } else { "" };
-        return dialect.rows(format!(
-            "{tag} UPDATE tasks SET {beat} FROM (VALUES {pairs}) AS beat WHERE id = beat.column1 AND {fence}{live} \
-             RETURNING id, epoch"
-        ));
+    let as_values = |id, epoch, bigint: &str| format!("(CAST(${id} AS {bigint}), CAST(${epoch} AS {bigint}))");
+    match dialect {
+        Dialect::MySql => {}
+        Dialect::Sqlite => {
+            let pairs = pairs(as_values);
+            let fence = if fenced { "epoch = beat.column2 AND " } else { "" };
+            return dialect.rows(format!(
+                "{tag} UPDATE tasks SET {beat} FROM (VALUES {pairs}) AS beat WHERE id = beat.column1 AND {fence}{live} \
+                 RETURNING id, epoch"
+            ));
+        }
+        // A row that somebody else has locked would hold up all the others.
+        Dialect::Postgres => {
+            let pairs = pairs(as_values);
+            let given = match fenced {
+                true => format!("(id, epoch) IN (VALUES {pairs})"),
+                false => format!("id IN (SELECT column1 FROM (VALUES {pairs}) AS given)"),
+            };
+            return dialect.rows(format!(
+                "{tag} WITH free AS (SELECT id AS free_id, epoch AS free_epoch FROM tasks WHERE {given} AND {live} \
+                 FOR NO KEY UPDATE SKIP LOCKED) UPDATE tasks SET {beat} FROM free \
+                 WHERE id = free_id AND epoch = free_epoch AND {live} RETURNING id, epoch"
+            ));
+        }
     }
     // The pairs come last, so that they go on to the last parameter in the order of the places too.
     let (token, those) = (format!("${}", 2 * leases + 1), pairs(|id, _, _| format!("${id}")));
@@ -159,13 +176,30 @@ pub(super) fn heartbeat(dialect: Dialect, guards: Guards, leases: usize) -> Stat
         // The parameter stays, and says nothing.
         false => format!("(id, 0) IN ({})", pairs(|id, epoch, _| format!("(${id}, 0 * ${epoch})"))),
     };
-    let change = format!("{tag} UPDATE tasks SET {beat}, token = {token} WHERE {live} AND {given}");
+    // A search past the index would wait for every row that somebody holds.
+    let by_id = dialect.index("PRIMARY");
+    let change = format!(
+        "{tag} UPDATE (SELECT CAST({token} AS {bigint}) AS beat_token, id AS free_id FROM tasks{by_id} WHERE {live} AND {given} \
+         LIMIT {leases} FOR UPDATE SKIP LOCKED) AS free STRAIGHT_JOIN tasks{by_id} ON id = free_id SET {beat}, token = beat_token"
+    );
     let read = format!(
         "{}{} */ SELECT id, epoch FROM tasks WHERE id IN ({those}) AND token = {token}",
         tags::PREFIX,
         tags::READ_BACK
     );
     read_back(&change, &read)
+}
+
+/// Which of so many tasks have a live lease, and under which epoch: parameters are their ids.
+pub(super) fn live_leases(dialect: Dialect, tasks: usize) -> Statement {
+    let ids = (1..=tasks).map(|i| format!("${i}")).collect::<Vec<_>>().join(", ");
+    dialect.rows(format!(
+        "{}{} */ SELECT id, epoch FROM tasks WHERE id IN ({ids}) AND status = '{}' AND lease_until_ms > {}",
+        tags::PREFIX,
+        tags::HELD_UP,
+        Status::Running.name(),
+        dialect.now()
+    ))
 }
 
 /// Marks the earlier starts of the slot of `$1` as superseded.
