@@ -62,7 +62,8 @@ impl From<Error> for Failure {
             Error::Unavailable { .. } | Error::Unknown { .. } => {
                 Failure::Database(format!("{error}. Is the server up, and is --url (or LEASEPROOF_URL) the right one?"))
             }
-            Error::BadRow { .. } => Failure::Internal(error.to_string()),
+            Error::BadRow { .. } | Error::NoThread { .. } => Failure::Internal(error.to_string()),
+            Error::FileChanged { .. } => Failure::Database(error.to_string()),
             _ => Failure::BadInput(error.to_string()),
         }
     }

@@ -87,8 +87,8 @@ impl Queue {
     /// `None` takes the present one.
     ///
     /// # Errors
-    /// [`Error::NotResolved`] if the task has moved on, [`Error::BadInput`] if something is missing; nothing was changed
-    /// then. After [`Error::Unknown`] it may have been.
+    /// [`Error::NotResolved`] if the task has moved on: it names what was written of its effects before that was seen;
+    /// [`Error::BadInput`] if something is missing, and nothing was changed then. After [`Error::Unknown`] it may have been.
     pub async fn resolve(
         &self,
         id: i64,
@@ -106,12 +106,13 @@ impl Queue {
         }
         let store = self.store();
         let task = store.task(id).await?;
-        let moved = |why: String| Err(Error::NotResolved { id, why });
+        let mut settled = Vec::new();
+        let moved = |why: String, settled: &[String]| Err(Error::NotResolved { id, why, settled: settled.to_vec() });
         if task.status != Status::WaitManual {
-            return moved(format!("it is {}, not {}", task.status, Status::WaitManual));
+            return moved(format!("it is {}, not {}", task.status, Status::WaitManual), &[]);
         }
         if let Some(epoch) = expected.filter(|epoch| *epoch != task.epoch) {
-            return moved(format!("its epoch is {} now, not {epoch}", task.epoch));
+            return moved(format!("its epoch is {} now, not {epoch}", task.epoch), &[]);
         }
         let by = Fenced { id, epoch: task.epoch, actor: signed.by, note: Some(signed.why) };
         let judgement = match resolution {
@@ -128,16 +129,17 @@ impl Queue {
                 let mut record_no = task.record_no;
                 for learnt in said {
                     if !store.settle(by, record_no, learnt).await? {
-                        return moved("somebody else has decided meanwhile".into());
+                        return moved("somebody else has decided meanwhile".into(), &settled);
                     }
                     record_no += 1;
+                    settled.push(learnt.key.to_owned());
                 }
                 store.rerun(by, record_no, input.clone()).await?
             }
         };
         match judgement {
             Judgement::Applied { .. } => store.task(id).await,
-            other => moved(format!("somebody else has decided meanwhile ({other:?})")),
+            other => moved(format!("somebody else has decided meanwhile ({other:?})"), &settled),
         }
     }
 }

@@ -110,6 +110,27 @@ pub enum Error {
     /// A task setting that can not work.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The operating system gives no thread for the heartbeat. Beside handlers that may block, a heartbeat without one would
+    /// be no better than none.
+    #[error(
+        "no thread can be had for the heartbeat: {why}; raise the limit of threads, or use HeartbeatMode::Task where no handler \
+         ever blocks"
+    )]
+    NoThread {
+        /// What the operating system says.
+        why: String,
+    },
+    /// The file of an SQLite database is not the one any more that was opened.
+    #[error(
+        "{path}: the database file was {what} while it was in use, and what is written to it now reaches nobody; stop every \
+         process that uses it, put the right file there, and start again"
+    )]
+    FileChanged {
+        /// Where it was.
+        path: String,
+        /// `deleted` or `replaced`.
+        what: &'static str,
+    },
     /// A value given by the caller that can not be used.
     #[error("{what}: {why}")]
     BadInput {
@@ -125,13 +146,22 @@ pub enum Error {
         id: i64,
     },
     /// A person's decision does not apply any more.
-    #[error("task {id} is not resolved: {why}; nothing was changed, look at it again with `show`")]
+    #[error("task {id} is not resolved: {why}; {}, look at it again with `show`", changed(settled))]
     NotResolved {
         /// The task.
         id: i64,
         /// Which condition failed.
         why: String,
+        /// The effects of which it was written already what the person said of them.
+        settled: Vec<String>,
     },
+}
+
+fn changed(settled: &[String]) -> String {
+    match settled {
+        [] => "nothing was changed".to_owned(),
+        some => format!("only what was said of its effects is written: {}", some.join(", ")),
+    }
 }
 
 /// What stands behind an [`Error`].
@@ -158,6 +188,17 @@ impl Error {
     /// Whether the statement may have been applied although this error came back.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Error::Unknown { .. })
+    }
+
+    /// Whether no further statement can succeed until somebody has put the database right: a process that works on it ends.
+    pub fn needs_an_operator(&self) -> bool {
+        matches!(
+            self,
+            Error::NotMigrated { .. }
+                | Error::OlderSchema { .. }
+                | Error::NewerSchema { .. }
+                | Error::FileChanged { .. }
+        )
     }
 
     /// Whether the same call may well succeed later.

@@ -16,6 +16,9 @@ use asking::Asking;
 /// Tasks that one statement reads.
 const PAGE: u32 = 200;
 
+/// It checks whether the tables are still those of its build at every look of this number.
+const SCHEMA_CHECK: u64 = 10;
+
 /// Between two looks, so that answers are heard also by a sweeper that is told to look without a pause.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -72,15 +75,19 @@ impl Sweeper {
     /// their answers is left to whoever sweeps next.
     ///
     /// # Errors
-    /// [`Error::NotMigrated`] or [`Error::NewerSchema`].
+    /// What [needs an operator](Error::needs_an_operator): tables that do not fit any more, a file that is gone.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let mut stop = Stop { told: false, by: pin!(shutdown) };
         let mut asking = Asking::new(&self);
-        loop {
+        for looks in 1u64.. {
             let mut report = SweepReport::default();
-            match self.look(&mut asking, &mut report, &mut stop).await {
+            let looked = match looks % SCHEMA_CHECK {
+                0 => self.look_as_migrated(&mut asking, &mut report, &mut stop).await,
+                _ => self.look(&mut asking, &mut report, &mut stop).await,
+            };
+            match looked {
                 Ok(()) => {}
-                Err(error @ (Error::NotMigrated { .. } | Error::NewerSchema { .. })) => return Err(error),
+                Err(error) if error.needs_an_operator() => return Err(error),
                 Err(error) => tracing::warn!(%error, "sweep"),
             }
             let mut next_look = pin!(tokio::time::sleep(self.every.max(LEAST_INTERVAL)));
@@ -96,6 +103,7 @@ impl Sweeper {
                 tracing::info!(?report, "sweep");
             }
         }
+        Ok(())
     }
 
     /// Looks once at every task that needs a decision now. Those for which a third party has to be asked come last, and
@@ -112,6 +120,21 @@ impl Sweeper {
             report.add(task, settled);
         }
         Ok(report)
+    }
+
+    /// Looks, once it has seen that the tables are still those of this build.
+    async fn look_as_migrated(
+        &self,
+        asking: &mut Asking<'_>,
+        report: &mut SweepReport,
+        stop: &mut Stop<'_, impl Future<Output = ()>>,
+    ) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            () = stop.wait() => return Ok(()),
+            checked = self.queue.store().check_schema() => checked?,
+        }
+        self.look(asking, report, stop).await
     }
 
     /// Decides on every task that needs it and can be decided on without asking; the others are put to those that ask.

@@ -31,5 +31,5 @@ pub use property::{Kind, Property};
 pub use status::Status;
 pub use transition::{
     Actor, CLOCK_SLACK_MS, COUNT_MAX, Condition, Counts, EPOCH_LIMIT, EPOCH_MAX, Epoch, Judgement, Refusal, Row,
-    TRANSITIONS, Transition, Verb, Write, ends_too_late, judge, transition,
+    TRANSITIONS, Transition, Verb, Write, ends_too_late, judge, repeats_adopted, transition,
 };

@@ -291,6 +291,14 @@ pub enum Judgement {
     Refused(Refusal),
 }
 
+/// Whether a completion under this epoch, which the row refuses, repeats the one that was adopted: its first reply was lost.
+///
+/// An adoption leaves the epoch one ahead of the run's, and nobody else can have presented that run's epoch. So it does if
+/// it brings the very same result; another one is a second result of the same run, and evidence.
+pub fn repeats_adopted(status: Status, epoch: Epoch, completion: Epoch, same_result: bool) -> bool {
+    status == Status::Success && epoch.checked_sub(1) == Some(completion) && same_result
+}
+
 /// What `write` does to `row`. This is *the* rule of fencing: model and SQL both answer to it.
 ///
 /// `guards` is [`Guards::ALL`] everywhere but in ablations.

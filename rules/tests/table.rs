@@ -2,7 +2,7 @@
 
 use leaseproof_rules::{
     Actor, COUNT_MAX, Counts, EPOCH_LIMIT, EPOCH_MAX, Guard, Guards, Judgement, Refusal, Row, Status, TRANSITIONS,
-    Verb, Write, judge, transition,
+    Verb, Write, judge, repeats_adopted, transition,
 };
 use proptest::prelude::*;
 
@@ -125,6 +125,19 @@ fn a_repeated_completion_is_told_that_it_was_done() {
     assert_eq!(judge(row, write, Guards::ALL), Judgement::Already);
     let older = Write { epoch: 2, ..write };
     assert_eq!(judge(row, older, Guards::ALL), Judgement::Refused(Refusal::WrongStatus));
+}
+
+/// `judge` knows no results; where one decides, this does. An adopted completion whose reply was lost is made again.
+#[test]
+fn a_repeated_completion_that_was_adopted_is_told_by_its_result() {
+    assert!(repeats_adopted(Status::Success, 2, 1, true));
+    assert!(!repeats_adopted(Status::Success, 2, 1, false), "another result of the same run");
+    assert!(!repeats_adopted(Status::Success, 3, 1, true), "a person's decision, or a later run's result");
+    assert!(!repeats_adopted(Status::Success, 1, 1, true), "its own, which `judge` knows");
+    assert!(!repeats_adopted(Status::Success, 0, u64::MAX, true));
+    for status in Status::ALL.into_iter().filter(|status| *status != Status::Success) {
+        assert!(!repeats_adopted(status, 2, 1, true), "{status}");
+    }
 }
 
 /// A row of an epoch that only another program can have put there is not claimed; what ends a run of it still has room.

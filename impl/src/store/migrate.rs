@@ -7,6 +7,7 @@ use sqlx::mysql::MySqlConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _};
 
+use super::open::pool_of_one;
 use super::sql::Dialect;
 use super::{Connections, Store, mysql};
 use crate::error::Cause;
@@ -107,7 +108,11 @@ impl Store {
     async fn migrate_in_turn(&self, limit: Duration, turn: &AtomicBool) -> Result<i64, Error> {
         match &self.connections {
             Connections::Postgres(pool) => {
-                let mut connection = pool.connect_options().connect().await.map_err(unreachable)?;
+                let mut connection = match self.own_timeouts {
+                    true => pool.connect_options().connect().await.map_err(unreachable)?,
+                    // The maker of the pool may set a role or a schema by a hook of it.
+                    false => pool_of_one(pool).acquire().await.map_err(unreachable)?.detach(),
+                };
                 let mut transaction = connection.begin().await.map_err(failed)?;
                 transaction.execute(AssertSqlSafe(postgres_timeouts(limit))).await.map_err(failed)?;
                 let lock = format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");

@@ -9,6 +9,7 @@ mod ablation;
 mod beat;
 mod connection;
 mod desk;
+mod file;
 mod instances;
 mod migrate;
 mod mysql;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use leaseproof_rules::{
     EffectRule, Entry, Epoch, Guards, Judgement, Reason, Refusal, Row as TaskRow, Status, TRANSITIONS, Verb, Write,
-    judge,
+    judge, repeats_adopted,
 };
 
 pub use beat::Beaten;
@@ -54,6 +55,8 @@ pub struct Store {
     #[cfg(feature = "ablation")]
     guards: Guards,
     deadline: Duration,
+    /// Of SQLite.
+    file: Option<Arc<file::File>>,
     /// The database's own time-outs follow the deadline.
     own_timeouts: bool,
 }
@@ -140,6 +143,9 @@ impl Store {
     }
 
     async fn run(&self, verb: &'static str, statement: &Statement, params: Vec<Param>) -> Result<Vec<Row>, Error> {
+        if let Some(file) = &self.file {
+            file.check()?;
+        }
         match self.connections.run(verb, statement, params, self.deadline).await {
             // Waiting does not make the file; migrating does.
             Err(Error::Unavailable { cause: Cause::Driver(error), .. }) if self.file_is_missing() => {
@@ -276,12 +282,26 @@ impl Store {
         self.write(Verb::Outcome, Status::Running, &self.texts.outcome, by, rest).await
     }
 
-    /// Reports success. Idempotent per epoch ([`Judgement::Already`]); a late success may be [`Judgement::Adopted`].
+    /// Reports success. Idempotent per epoch ([`Judgement::Already`]); a late success may be [`Judgement::Adopted`], and
+    /// the very same one again is [`Judgement::Already`] too.
     ///
     /// # Errors
     /// The database's.
     pub async fn complete(&self, by: Fenced<'_>, result: &str) -> Result<Judgement, Error> {
-        self.write(Verb::Complete, Status::Success, &self.texts.complete, by, vec![Param::text(result)]).await
+        let params = vec![Param::text(result)];
+        let judged = self.write(Verb::Complete, Status::Success, &self.texts.complete, by, params).await?;
+        if judged != Judgement::Refused(Refusal::WrongStatus) {
+            return Ok(judged);
+        }
+        match self.task(by.id).await {
+            Ok(task) => {
+                let same = task.result.as_deref() == Some(result);
+                let repeats = repeats_adopted(task.status, task.epoch, by.epoch, same);
+                Ok(if repeats { Judgement::Already } else { judged })
+            }
+            Err(error) if error.is_transient() => Err(error),
+            Err(_) => Ok(judged),
+        }
     }
 
     /// Puts the task back after a failure (A3); costs an attempt.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaseproof_rules::Guards;
-use sqlx::Database;
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
+use sqlx::{Database, Pool};
 
+use super::file::File;
 use super::sql::{Dialect, Texts};
 use super::{Connections, DEFAULT_DEADLINE, Store, mysql};
 use crate::Error;
@@ -35,6 +36,11 @@ impl Store {
         };
         match scheme {
             "sqlite" => {
+                let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
+                // SQLite takes an empty name for a database that is gone with its connection.
+                if path.split('?').next().unwrap_or_default().is_empty() {
+                    return Err(bad("it names no file".into()));
+                }
                 let options = SqliteConnectOptions::from_str(url).map_err(|error| bad(error.to_string()))?;
                 if url.contains(":memory:") || url.contains("mode=memory") {
                     return Err(bad("every connection would get its own database in memory; name a file".into()));
@@ -42,14 +48,13 @@ impl Store {
                 Ok(Store::on_sqlite(options, CONNECTIONS))
             }
             "postgres" | "postgresql" => {
+                has_slashes(url).map_err(bad)?;
                 let options = PgConnectOptions::from_str(url).map_err(|error| bad(error.to_string()))?;
                 Ok(Store::on_postgres_options(options))
             }
             "mysql" | "mariadb" => {
                 let options = MySqlConnectOptions::from_str(url).map_err(|error| bad(error.to_string()))?;
-                if !url[scheme.len()..].starts_with("://") {
-                    return Err(bad("it has no // before the host".into()));
-                }
+                has_slashes(url).map_err(bad)?;
                 if options.get_database().is_none() {
                     return Err(bad("it names no database".into()));
                 }
@@ -96,9 +101,14 @@ impl Store {
     }
 
     fn new(connections: Connections, own_timeouts: bool) -> Store {
+        let file = match &connections {
+            Connections::Sqlite(pool) => Some(Arc::new(File::new(pool.connect_options().get_filename()))),
+            Connections::Postgres(_) | Connections::MySql(_) => None,
+        };
         Store {
             texts: texts(&connections, Guards::ALL),
             connections,
+            file,
             #[cfg(feature = "ablation")]
             guards: Guards::ALL,
             deadline: DEFAULT_DEADLINE,
@@ -127,18 +137,13 @@ impl Store {
         };
     }
 
-    /// The same database through a pool of one connection of its own, which belongs to the calling runtime.
+    /// The same database through a pool of one connection of its own, which belongs to the calling runtime. The options and
+    /// hooks of the pool stay: its maker may set a role or a schema by them.
     pub(crate) fn own_connection(&self) -> Store {
         let connections = match &self.connections {
-            Connections::Postgres(pool) => {
-                let options = pool.connect_options().as_ref().clone();
-                Connections::Postgres(pool_options(1).connect_lazy_with(options))
-            }
-            Connections::Sqlite(pool) => {
-                let options = pool.connect_options().as_ref().clone();
-                Connections::Sqlite(pool_options(1).connect_lazy_with(options))
-            }
-            Connections::MySql(pool) => Connections::MySql(mysql::pool(&pool.connect_options(), 1, self.deadline)),
+            Connections::Postgres(pool) => Connections::Postgres(pool_of_one(pool)),
+            Connections::Sqlite(pool) => Connections::Sqlite(pool_of_one(pool)),
+            Connections::MySql(pool) => Connections::MySql(pool_of_one(pool)),
         };
         Store { connections, ..self.clone() }
     }
@@ -151,6 +156,12 @@ impl Store {
             Connections::MySql(pool) => pool.close().await,
         }
     }
+}
+
+/// A pool like this one, of one connection that is made when it is needed.
+pub(super) fn pool_of_one<DB: Database>(pool: &Pool<DB>) -> Pool<DB> {
+    let options = pool.options().clone().min_connections(0).max_connections(1);
+    options.connect_lazy_with(pool.connect_options().as_ref().clone())
 }
 
 /// A statement that its client has given up must not be applied hours later, when a lock frees.
@@ -193,6 +204,14 @@ fn unknown_mysql_parameter(url: &str) -> Option<&str> {
     names.into_iter().find(|name| !MYSQL_PARAMETERS.contains(name))
 }
 
+/// Without them a parser reads a host as something else, and connects to a default.
+fn has_slashes(url: &str) -> Result<(), String> {
+    match url.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//")) {
+        true => Ok(()),
+        false => Err("it has no // before the host".into()),
+    }
+}
+
 /// The URL as it may be shown. A URL that is shown is often one that does not parse, e.g. for a `/` in its password: so
 /// everything that may belong to a password is left out, up to the last `@`, and whatever comes after a `?`.
 fn without_password(url: &str) -> String {
@@ -214,6 +233,36 @@ fn without_password(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What it was told to have committed survives a power failure.
+    #[test]
+    fn every_connection_to_sqlite_is_fully_synchronous() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let path = std::env::temp_dir().join(format!("leaseproof-synchronous-{}.db", std::process::id()));
+        let url = format!("sqlite:{}", path.display());
+        let of = |store: &Store| match &store.connections {
+            Connections::Sqlite(pool) => pool.clone(),
+            other => panic!("{other:?}"),
+        };
+        let levels = runtime.block_on(async {
+            let store = Store::open(&url).expect("a URL");
+            store.migrate().await.expect("tables");
+            let mut shorter = store.clone();
+            shorter.set_deadline(Duration::from_secs(1));
+            let mut levels = Vec::new();
+            for pool in [of(&store), of(&store.own_connection()), of(&shorter)] {
+                levels
+                    .push(sqlx::query_scalar::<_, i64>("PRAGMA synchronous").fetch_one(&pool).await.expect("a level"));
+                pool.close().await;
+            }
+            levels
+        });
+        for end in ["", "-wal", "-shm"] {
+            std::fs::remove_file(format!("{}{end}", path.display())).ok();
+        }
+        const FULL: i64 = 2;
+        assert_eq!(levels, [FULL; 3]);
+    }
 
     #[test]
     fn a_password_is_not_shown() {

@@ -52,8 +52,7 @@ async fn beat(store: Store, leases: Arc<Leases>) {
 /// Starts beating.
 ///
 /// # Errors
-/// [`Error::BadInput`] if there is no thread to be had: beside handlers that may block, the heartbeat would be no better
-/// than none.
+/// [`Error::NoThread`] if there is none to be had.
 pub(super) fn start(mode: HeartbeatMode, store: Store, leases: Arc<Leases>) -> Result<(), Error> {
     match mode {
         HeartbeatMode::Task => {
@@ -65,10 +64,7 @@ pub(super) fn start(mode: HeartbeatMode, store: Store, leases: Arc<Leases>) -> R
 }
 
 fn no_thread(error: std::io::Error) -> Error {
-    let why = format!(
-        "no thread can be had for it: {error}; accepted as well is HeartbeatMode::Task, for handlers that never block"
-    );
-    Error::BadInput { what: "heartbeat", why }
+    Error::NoThread { why: error.to_string() }
 }
 
 fn on_a_thread(thread: std::thread::Builder, store: Store, leases: Arc<Leases>) -> std::io::Result<()> {
@@ -103,9 +99,8 @@ mod tests {
             let thread = std::thread::Builder::new().stack_size(1 << 47);
             on_a_thread(thread, store, Arc::default()).map_err(no_thread)
         });
-        assert!(
-            matches!(&refused, Err(Error::BadInput { what: "heartbeat", why }) if why.contains("Task")),
-            "{refused:?}"
-        );
+        let error = refused.expect_err("no thread");
+        assert!(matches!(&error, Error::NoThread { .. }), "{error:?}");
+        assert!(error.to_string().contains("HeartbeatMode::Task"), "{error}");
     }
 }

@@ -38,8 +38,8 @@ pub(crate) struct Shared {
     on_end: Option<OnEnd>,
 }
 
-/// It looks whether its slot is still its own once in so many polls.
-const SLOT_CHECK: u32 = 10;
+/// It looks whether the tables are still its build's, and its slot its own, once in so many polls.
+const FIT_CHECK: u32 = 10;
 
 /// Most tasks that one worker runs at once.
 pub const MOST_SLOTS: u32 = 10_000;
@@ -159,7 +159,7 @@ impl WorkerBuilder {
     }
 
     /// What people are to find this process by: a host's name and a process id there. Identifies nothing (A2). By default
-    /// `$HOSTNAME`, if it is set, and the process's own id.
+    /// `$HOSTNAME`, or else what Linux calls the machine, and the process's own id.
     pub fn process(mut self, host: impl Into<String>, pid: u32) -> WorkerBuilder {
         self.process = Some((host.into(), pid));
         self
@@ -188,8 +188,7 @@ impl WorkerBuilder {
             Some(id) => id,
             None => random_id()?,
         };
-        let (host, pid) =
-            self.process.unwrap_or_else(|| (std::env::var("HOSTNAME").unwrap_or_default(), std::process::id()));
+        let (host, pid) = self.process.unwrap_or_else(|| (host(), std::process::id()));
         let registration =
             Registration { boot_id: boot_id.clone(), slot_name: self.slot_name, host, pid, nonce: random_id()? };
         let shared = Shared {
@@ -209,6 +208,13 @@ impl WorkerBuilder {
             sweeper: self.sweeper,
         })
     }
+}
+
+/// A shell sets `$HOSTNAME` and need not export it; a container has it, and so has Linux.
+fn host() -> String {
+    let said = std::env::var("HOSTNAME").ok().filter(|name| !name.trim().is_empty());
+    let kernel = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    said.unwrap_or_else(kernel).trim().to_owned()
 }
 
 /// 128 random bits as text.
@@ -287,7 +293,7 @@ impl Worker {
         let result = tokio::select! {
             biased;
             ended = self.claim_until(&mut shutdown, &leases, &slots, &release) => ended,
-            superseded = self.superseded() => Err(superseded),
+            unfit = self.unfit() => Err(unfit),
             // Not told to, it ends by an error only.
             ended = &mut sweeping => {
                 sweeps = false;
@@ -355,7 +361,7 @@ impl Worker {
                         continue;
                     }
                 }
-                Err(error @ (Error::NotMigrated { .. } | Error::NewerSchema { .. })) => return Err(error),
+                Err(error) if error.needs_an_operator() => return Err(error),
                 // After an unknown outcome tasks may be ours without our knowing; nobody runs them and their leases end.
                 Err(error) => tracing::warn!(%error, "claim"),
             }
@@ -369,14 +375,20 @@ impl Worker {
 }
 
 impl Worker {
-    /// Waits until a later start has taken this one's slot; for ever, without a slot. To a start that is superseded the
-    /// queue looks empty, and what it runs is run again by others: so it looks also while all its slots are busy.
-    async fn superseded(&self) -> Error {
-        if self.registration.slot_name.is_none() {
-            std::future::pending::<()>().await;
-        }
+    /// Waits until this start must not go on: the tables are not this build's any more, or a later start has taken its slot.
+    /// To a start that is superseded the queue looks empty, and what it runs is run again by others: so it looks also while
+    /// all its slots are busy.
+    async fn unfit(&self) -> Error {
         loop {
-            tokio::time::sleep(self.poll.saturating_mul(SLOT_CHECK)).await;
+            tokio::time::sleep(self.poll.saturating_mul(FIT_CHECK)).await;
+            match self.shared.store.check_schema().await {
+                Err(error) if error.needs_an_operator() => return error,
+                Err(error) => tracing::warn!(%error, "schema"),
+                Ok(()) => {}
+            }
+            if self.registration.slot_name.is_none() {
+                continue;
+            }
             match self.shared.store.instance(self.boot_id()).await {
                 Ok(Some(Instance { boot_id, superseded_by: Some(by), .. })) => {
                     return Error::Superseded { boot_id, by };

@@ -49,6 +49,11 @@ pub async fn a_late_completion_after_a_requeue_is_adopted(db: &Db) {
         ("complete", Some(Status::Pending), Status::Success)
     );
     assert!(last.note.unwrap().starts_with("adopted"));
+    // Its reply was lost, and it is made again: not a second result, unless it is another one.
+    assert_eq!(store.complete(by(id, 1), "\"late\"").await.unwrap(), Judgement::Already);
+    assert_eq!(store.complete(by(id, 1), "\"other\"").await.unwrap(), Judgement::Refused(Refusal::WrongStatus));
+    assert_eq!(store.complete(by(id, 0), "\"late\"").await.unwrap(), Judgement::Refused(Refusal::WrongStatus));
+    assert_eq!(store.task(id).await.unwrap(), task);
 }
 
 pub async fn a_late_completion_is_adopted_out_of_retry_wait(db: &Db) {

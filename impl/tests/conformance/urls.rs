@@ -25,6 +25,11 @@ async fn a_url_that_does_not_parse_says_why() {
         "mysql://db/x?ssl-mode=dance",
         "mysql://db/x?charset=latin1",
         "sqlite:x.db?mode=dance",
+        "sqlite:",
+        "sqlite://",
+        "sqlite:?mode=rwc",
+        "postgres:me@db/x",
+        "postgresql:x",
         "sqlite::memory:",
     ];
     for url in bad {

@@ -200,6 +200,28 @@ pub async fn a_rerun_past_an_unknown_effect_demands_to_know_it(db: &Db) {
     }
 }
 
+/// What was said of the effects is written, and the decision is not.
+pub async fn a_decision_that_comes_too_late_tells_what_was_written_of_the_effects(db: &Db) {
+    let queue = db.queue().await;
+    let id = db.put(crate::common::row(Status::WaitManual, 2)).await;
+    for key in ["card", "mail"] {
+        let columns = "(task_id, effect_key, epoch, state, rule, at_ms)";
+        db.execute(&format!("INSERT INTO effects {columns} VALUES ({id}, '{key}', 1, 'INTENT', 0, 0)")).await;
+    }
+    // Somebody else is faster, right after the first effect.
+    db.execute(
+        "CREATE TRIGGER faster AFTER INSERT ON task_events WHEN NEW.verb = 'settle' \
+         BEGIN UPDATE tasks SET epoch = epoch + 1 WHERE id = NEW.task_id; END",
+    )
+    .await;
+    let effects = BTreeMap::from([("card".into(), Entry::Done), ("mail".into(), Entry::NotDone)]);
+    let error = resolve(&queue, id, &Resolution::Rerun { input: None, effects }).await.unwrap_err();
+    assert!(matches!(&error, Error::NotResolved { settled, .. } if settled == &["card"]), "{error:?}");
+    let said = error.to_string();
+    assert!(said.contains("card") && !said.contains("mail") && !said.contains("nothing was changed"), "{said}");
+    assert_eq!(queue.show(id).await.unwrap().effects[0].state, Entry::Done);
+}
+
 /// Where a second call is harmless, or the policy has said what to do, a person need not find out.
 pub async fn a_rerun_past_a_harmless_effect_demands_nothing(db: &Db) {
     let queue = db.queue().await;

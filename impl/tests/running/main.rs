@@ -46,6 +46,15 @@ cases!(
     crate::common::Kind::Postgres,
     pools::one_connection_serves_a_worker_of_several_slots_and_its_sweeper,
     pools::a_handler_that_holds_the_only_connection_holds_up_the_queue_and_loses_nothing,
+    pools::heartbeat_and_migration_keep_the_hooks_of_the_caller_s_pool,
+);
+
+cases!(
+    only_sqlite,
+    crate::common::Kind::Sqlite,
+    starts::a_file_that_is_deleted_under_a_running_worker_ends_it,
+    starts::a_file_that_is_replaced_under_a_running_worker_ends_it,
+    desk::a_decision_that_comes_too_late_tells_what_was_written_of_the_effects,
 );
 
 on_every_database! {
@@ -119,6 +128,7 @@ on_every_database! {
     starts::a_boot_id_can_not_be_used_twice,
     starts::without_the_tables_a_worker_says_how_to_make_them,
     starts::when_the_tables_are_gone_a_worker_ends,
+    starts::a_newer_schema_under_a_running_process_ends_it,
     starts::settings_that_can_not_work_are_refused_before_anything_starts,
     starts::what_the_earlier_start_of_a_slot_had_comes_back_at_once,
     starts::a_start_in_another_slot_takes_nothing,

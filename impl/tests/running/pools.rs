@@ -6,8 +6,8 @@ use leaseproof_queue::rules::Status;
 use leaseproof_queue::{CallError, Queue, Sweeper, TaskError, Worker};
 use sqlx::postgres::PgPoolOptions;
 
-use crate::common::Db;
-use crate::support::{NO_INSTRUMENT, at_once, in_an_hour, put, start, until_status};
+use crate::common::{Db, Kind};
+use crate::support::{NO_INSTRUMENT, at_once, gate, in_an_hour, put, start, until, until_status};
 
 /// Nothing of the queue holds a connection while it waits for another one.
 pub async fn one_connection_serves_a_worker_of_several_slots_and_its_sweeper(db: &Db) {
@@ -58,5 +58,39 @@ pub async fn a_handler_that_holds_the_only_connection_holds_up_the_queue_and_los
         let shown = until_status(&looking, id, Status::Success).await;
         assert_eq!((shown.task.epoch, shown.task.attempts), (1, 0), "{shown:#?}");
     }
+    worker.stop().await;
+}
+
+/// A pool whose maker says by a hook which schema is meant, and not in its URL.
+async fn hooked(db: &Db) -> Queue {
+    let path = format!("SET search_path = {}", db.name());
+    let options = PgPoolOptions::new().max_connections(4).min_connections(2).after_connect(move |connection, _| {
+        let path = path.clone();
+        Box::pin(async move { sqlx::Executor::execute(connection, sqlx::AssertSqlSafe(path)).await.map(|_| ()) })
+    });
+    Queue::from_pg_pool(options.connect(&Kind::Postgres.server().unwrap()).await.unwrap())
+}
+
+/// The connections that the queue makes for itself are made as the caller's pool makes them.
+pub async fn heartbeat_and_migration_keep_the_hooks_of_the_caller_s_pool(db: &Db) {
+    let empty = Db::empty(db.kind()).await;
+    assert_eq!(hooked(&empty).await.migrate().await.unwrap(), 0);
+    empty.queue().await.check_schema().await.unwrap();
+
+    let queue = hooked(db).await;
+    let id = put(&queue, crate::support::short_lease()).await;
+    let (door, mut keeper) = gate();
+    let handler = move |_| {
+        let door = door.clone();
+        async move {
+            door.pass().await;
+            Ok("1".into())
+        }
+    };
+    let worker = start(Worker::builder(queue.clone()).poll(Duration::from_millis(10)).handler("kind", handler));
+    keeper.arrival().await;
+    until(&queue, id, |shown| shown.task.heartbeat_at_ms > shown.task.claimed_at_ms).await;
+    keeper.open();
+    until_status(&queue, id, Status::Success).await;
     worker.stop().await;
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use leaseproof_queue::rules::Status;
-use leaseproof_queue::{Error, MOST_SLOTS, Queue, Sweeper, Worker, WorkerBuilder};
+use leaseproof_queue::{Error, MOST_SLOTS, NewTask, Queue, Sweeper, Worker, WorkerBuilder};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::common::Db;
 use crate::support::{
@@ -50,6 +51,57 @@ pub async fn when_the_tables_are_gone_a_worker_ends(db: &Db) {
     db.execute("DROP TABLE tasks").await;
     let error = within(worker.ended()).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::NotMigrated { .. }), "{error:?}");
+}
+
+/// Somebody migrates while it runs: it does not go on with tables that it does not know.
+pub async fn a_newer_schema_under_a_running_process_ends_it(db: &Db) {
+    let worker = start(worker(db, async |_| Ok("1".into())).await);
+    let id = put(&db.queue().await, at_once()).await;
+    until_status(&db.queue().await, id, Status::Success).await;
+    let sweeper = Sweeper::new(db.queue().await, Duration::from_millis(10));
+    let sweeping = tokio::spawn(sweeper.run(std::future::pending()));
+    db.execute("INSERT INTO leaseproof_schema (version, applied_at_ms) VALUES (99, 0)").await;
+    for ended in [worker.ended(), sweeping] {
+        let error = within(ended).await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::NewerSchema { found: 99, .. }), "{error:?}");
+    }
+}
+
+/// A worker that has run a task, a sweeper, and where their file is.
+async fn on_a_file(db: &Db) -> ([JoinHandle<Result<(), Error>>; 2], Queue, &str) {
+    let queue = db.queue().await;
+    let worker = start(worker(db, async |_| Ok("1".into())).await);
+    let id = put(&queue, at_once()).await;
+    until_status(&queue, id, Status::Success).await;
+    let sweeper = Sweeper::new(queue.clone(), Duration::from_millis(10));
+    sweeper.sweep_once().await.unwrap();
+    let sweeping = tokio::spawn(sweeper.run(std::future::pending()));
+    ([worker.ended(), sweeping], queue, db.url().strip_prefix("sqlite:").unwrap())
+}
+
+/// Its open connections would go on with a file that nobody else sees.
+pub async fn a_file_that_is_deleted_under_a_running_worker_ends_it(db: &Db) {
+    let (running, queue, path) = on_a_file(db).await;
+    std::fs::remove_file(path).unwrap();
+    for ended in running {
+        let error = within(ended).await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::FileChanged { what: "deleted", .. }), "{error:?}");
+        assert!(error.to_string().contains(path), "{error}");
+    }
+    let lost = queue.enqueue(NewTask::new("kind", "{}")).await.unwrap_err();
+    assert!(matches!(lost, Error::FileChanged { .. }), "{lost:?}");
+}
+
+pub async fn a_file_that_is_replaced_under_a_running_worker_ends_it(db: &Db) {
+    let (running, _, path) = on_a_file(db).await;
+    let other = Db::migrated(db.kind()).await;
+    std::fs::rename(other.url().strip_prefix("sqlite:").unwrap(), path).unwrap();
+    for ended in running {
+        let error = within(ended).await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::FileChanged { what: "replaced", .. }), "{error:?}");
+    }
+    // Whoever opens it now means the new one.
+    assert_eq!(db.queue().await.list(None, None, 0, 10).await.unwrap().rows(), 0);
 }
 
 pub async fn settings_that_can_not_work_are_refused_before_anything_starts(db: &Db) {
