@@ -95,6 +95,7 @@ impl Texts {
         let manual = Status::WaitManual.name();
         let claimable = format!("status IN ('{pending}', '{retry_wait}')");
         let row = dialect.returning_task();
+        let one = dialect.one_task();
         // Parameters of every fenced write: $1 id, $2 epoch, $3 actor, $4 note.
         let tag = |name: &str| format!("{}{name} id=$1 epoch=$2 */", tags::PREFIX);
         let read = |name: &str| format!("{}{name} */", tags::PREFIX);
@@ -127,7 +128,7 @@ impl Texts {
         let late = format!("({claimable} AND epoch - 1 = $2)");
         let complete_if = |condition: &str, note: &str| {
             format!(
-                "{} UPDATE tasks SET {}, status = '{}', result = $5, finished_at_ms = {now}, reason = NULL, {UNOWNED} \
+                "{} UPDATE {one} SET {}, status = '{}', result = $5, finished_at_ms = {now}, reason = NULL, {UNOWNED} \
                  WHERE id = $1 AND {condition} {row}",
                 tag(Verb::Complete.name()),
                 record(Verb::Complete.name(), "$3", note, None),
@@ -154,9 +155,8 @@ impl Texts {
                 condition
             )
         };
-        let effect = |name: &str, state: &str, outcome: &str, condition: &str| {
-            effect_in("tasks", name, state, outcome, condition)
-        };
+        let effect =
+            |name: &str, state: &str, outcome: &str, condition: &str| effect_in(one, name, state, outcome, condition);
         let of_run = fenced_by(Guard::FenceJournal, running);
         let intent = effect(Verb::Intent.name(), "'INTENT'", "NULL", &format!("{of_run} AND lease_until_ms > {now}"));
         let outcome = effect(Verb::Outcome.name(), "$7", "$8", &of_run);
@@ -168,21 +168,21 @@ impl Texts {
         let (failed, interrupted) = (one_more("attempts"), one_more("interruptions"));
         let [key, state, rule] = learnt(7);
         let retry = format!(
-            "{} UPDATE tasks SET status = $5, epoch = epoch + 1, due_at_ms = {now} + $6, {failed}, \
+            "{} UPDATE {one} SET status = $5, epoch = epoch + 1, due_at_ms = {now} + $6, {failed}, \
              last_error = $4, {UNOWNED}, {} WHERE {} {row}",
             tag(Verb::Retry.name()),
             record(Verb::Retry.name(), "$3", "$4", Some([&key, &state, &rule, "NULL"])),
             fenced_by(Guard::FenceFailure, running)
         );
         let release = format!(
-            "{} UPDATE tasks SET status = '{pending}', epoch = epoch + 1, {UNOWNED}, {} WHERE {} {row}",
+            "{} UPDATE {one} SET status = '{pending}', epoch = epoch + 1, {UNOWNED}, {} WHERE {} {row}",
             tag(Verb::Release.name()),
             record(Verb::Release.name(), "$3", "$4", None),
             fenced_by(Guard::FenceFailure, running)
         );
         let finished = format!("finished_at_ms = CASE WHEN $5 = '{}' THEN {now} END", Status::Fail.name());
         let give_up = format!(
-            "{} UPDATE tasks SET status = $5, epoch = epoch + 1, reason = $6, {failed}, \
+            "{} UPDATE {one} SET status = $5, epoch = epoch + 1, reason = $6, {failed}, \
              last_error = $4, {finished}, {UNOWNED}, {} WHERE {} {row}",
             tag(Verb::GiveUp.name()),
             record(Verb::GiveUp.name(), "$3", "$4", None),
@@ -221,7 +221,7 @@ impl Texts {
         );
         // A person's decision starts new budgets; the record keeps the old counts.
         let rerun = format!(
-            "{} UPDATE tasks SET status = '{pending}', {bump}, payload = COALESCE($5, payload), due_at_ms = {now}, \
+            "{} UPDATE {one} SET status = '{pending}', {bump}, payload = COALESCE($5, payload), due_at_ms = {now}, \
              attempts = 0, interruptions = 0, reason = NULL, {} WHERE {} AND record_no = $6 {row}",
             tag(Verb::Rerun.name()),
             record(Verb::Rerun.name(), "$3", "$4", None),
@@ -229,7 +229,7 @@ impl Texts {
         );
         let mark = |verb: Verb, to: Status, extra: &str| {
             format!(
-                "{} UPDATE tasks SET status = '{}', {bump}, finished_at_ms = {now}{extra}, {} WHERE {} {row}",
+                "{} UPDATE {one} SET status = '{}', {bump}, finished_at_ms = {now}{extra}, {} WHERE {} {row}",
                 tag(verb.name()),
                 to.name(),
                 record(verb.name(), "$3", "$4", None),

@@ -59,6 +59,15 @@ impl Dialect {
         }
     }
 
+    /// The table in an UPDATE of one task by its id. MySQL is told to go by the id: it may else go by the index on the status,
+    /// lock its entry before the row, and so get into a deadlock with whoever has the row and changes its status.
+    pub(super) fn one_task(self) -> &'static str {
+        match self {
+            Dialect::MySql => "tasks FORCE INDEX (PRIMARY)",
+            _ => "tasks",
+        }
+    }
+
     /// What an UPDATE of the task `$1` changes, and what it demands besides, so that it does not wait for a row that
     /// somebody else has locked but changes nothing. SQLite locks no rows. (MySQL reads a subquery without a LIMIT as a part
     /// of the statement around it, and then skips nothing.)
