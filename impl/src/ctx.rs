@@ -15,7 +15,7 @@ use crate::effects::{Effects, NotBegun};
 use crate::store::{Fenced, Learnt};
 use crate::task::{Claimed, supported};
 use crate::worker::Lease;
-use crate::{Error, Store};
+use crate::{Error, Store, bounds};
 
 /// Why a handler did not succeed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -72,7 +72,8 @@ pub enum CallError {
 /// What became of an effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// It happened, now or in an earlier run; what the call brought, if that is known.
+    /// It happened, now or in an earlier run; what the call brought, if that is known. Of an earlier run nothing is known
+    /// that was longer than [`MOST_JSON_BYTES`](crate::MOST_JSON_BYTES) or had a NUL.
     Done(Option<String>),
     /// It was left out, because an earlier run may have done it and the policy is at-most-once (E7).
     Skipped,
@@ -222,6 +223,18 @@ impl Ctx {
             (state, Err(_)) => (state, None),
         };
         run.effects.known(key);
+        // That it is done is worth more than what it brought.
+        let outcome = outcome.filter(|outcome| {
+            let fits = bounds::fits(outcome);
+            if !fits {
+                tracing::warn!(
+                    task = run.task.id,
+                    effect = key,
+                    "what the call brought is too long, or has a NUL: left out"
+                );
+            }
+            fits
+        });
         let learnt = Learnt { key, state, rule };
         run.journalled(|| run.store.outcome(run.fenced(None), learnt, outcome.as_deref())).await?;
         run.effects.journalled(key, (state, rule, outcome));

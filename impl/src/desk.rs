@@ -6,7 +6,7 @@ use leaseproof_rules::{EffectStep, Entry, Epoch, Judgement, Status, effect_step}
 
 use crate::store::{Fenced, Learnt};
 use crate::task::{EffectEntry, Event, Listed, Task};
-use crate::{Error, Queue};
+use crate::{Error, Queue, bounds};
 
 /// A task with everything that is known of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,6 +104,11 @@ impl Queue {
                 });
             }
         }
+        bounds::text("by", signed.by)?;
+        bounds::text("why", signed.why)?;
+        if let Resolution::Rerun { input: Some(input), .. } = resolution {
+            bounds::json("input", input)?;
+        }
         let store = self.store();
         let task = store.task(id).await?;
         let mut settled = Vec::new();
@@ -119,11 +124,6 @@ impl Queue {
             Resolution::Fail => store.mark_failed(by).await?,
             Resolution::Succeed => store.mark_succeeded(by).await?,
             Resolution::Rerun { input, effects } => {
-                if let Some(input) = input
-                    && let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(input)
-                {
-                    return Err(Error::BadInput { what: "input", why: format!("is not JSON: {error}") });
-                }
                 let journal = store.journal(id).await?;
                 let said = found_out(&journal, effects)?;
                 let mut record_no = task.record_no;

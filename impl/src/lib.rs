@@ -36,6 +36,8 @@
 //!   and a completion that did not apply tries the adoption in a second one.)
 //! - A row that another program has written, and that can not be read or written as it is, stops nothing but itself. The
 //!   tables' checks refuse most of them; what gets past is skipped, told by its id, and handed to a person where it can be.
+//! - What is stored fits every database: payloads, results and outcomes up to 1 MiB, texts up to 64 KiB, no NUL. What
+//!   somebody gives is refused beyond that, before anything is written; an error of a handler is cut.
 //! - All times are ms on the database's clock; a process's own monotonic clock only ever makes it stop earlier.
 //! - Retention is absent on purpose: the record outlives the work, until a later version says how long.
 //! - Epochs must survive: with asynchronous replication, with `synchronous_commit = off`, or with MySQL's
@@ -45,6 +47,7 @@
 #![deny(missing_docs)]
 #![warn(clippy::unwrap_used)]
 
+mod bounds;
 mod ctx;
 mod desk;
 mod effects;
@@ -57,6 +60,7 @@ pub mod tags;
 mod task;
 mod worker;
 
+pub use bounds::{MOST_JSON_BYTES, MOST_TEXT_BYTES};
 pub use ctx::{Call, CallError, Ctx, Effect, TaskError};
 pub use desk::{Resolution, Shown, Signed};
 

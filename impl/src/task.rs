@@ -5,8 +5,8 @@ use leaseproof_rules::{
     Reason, Status,
 };
 
-use crate::Error;
 use crate::store::{Lenient, Param, Row};
+use crate::{Error, bounds};
 
 /// The longest duration of a policy, in ms: 100 years. Keeps sums of times well inside a BIGINT.
 pub const LONGEST_MS: u64 = 3_155_760_000_000;
@@ -16,7 +16,7 @@ pub const LONGEST_MS: u64 = 3_155_760_000_000;
 pub struct NewTask {
     /// Which handler runs it.
     pub kind: String,
-    /// Its input: JSON.
+    /// Its input: JSON, at most [`MOST_JSON_BYTES`](crate::MOST_JSON_BYTES), without a NUL.
     pub payload: Vec<u8>,
     /// Its settings.
     pub policy: Policy,
@@ -60,9 +60,9 @@ impl NewTask {
         if self.unique_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
             return refuse("unique_key", "must not be empty; leave it out for a task that may be put in again".into());
         }
-        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.payload) {
-            return refuse("payload", format!("is not JSON: {error}"));
-        }
+        bounds::text("kind", &self.kind)?;
+        bounds::text("unique_key", self.unique_key.as_deref().unwrap_or_default())?;
+        bounds::json("payload", &self.payload)?;
         self.policy.validate()?;
         let Policy { lease_ms, backoff, expected_run_ms, .. } = self.policy;
         for (what, ms) in [

@@ -35,7 +35,7 @@ pub use sweep::{LostTask, UnknownInJournal};
 
 use crate::error::Cause;
 use crate::task::{self, Claimed, EffectEntry, Enqueued, NewTask, epoch_param, ms_param, rule_bits};
-use crate::{Error, tags};
+use crate::{Error, bounds, tags};
 use sql::{Statement, Texts};
 
 /// How long a statement may take before its outcome counts as unknown.
@@ -70,7 +70,7 @@ pub struct Fenced<'a> {
     pub epoch: Epoch,
     /// Boot id, sweeper or person.
     pub actor: &'a str,
-    /// For the record: an error, a reason.
+    /// For the record: an error, a reason; of a late result, the result.
     pub note: Option<&'a str>,
 }
 
@@ -87,12 +87,11 @@ pub struct Learnt<'a> {
 
 impl Fenced<'_> {
     fn params(&self) -> Vec<Param> {
-        vec![
-            Param::int(self.id),
-            epoch_param(self.epoch),
-            Param::text(self.actor),
-            Param::Text(self.note.map(str::to_string)),
-        ]
+        self.params_noting(self.note.map(|note| bounds::shortened(note).into_owned()))
+    }
+
+    fn params_noting(&self, note: Option<String>) -> Vec<Param> {
+        vec![Param::int(self.id), epoch_param(self.epoch), Param::text(self.actor), Param::Text(note)]
     }
 }
 
@@ -282,12 +281,13 @@ impl Store {
         self.write(Verb::Outcome, Status::Running, &self.texts.outcome, by, rest).await
     }
 
-    /// Reports success. Idempotent per epoch ([`Judgement::Already`]); a late success may be [`Judgement::Adopted`], and
+    /// Reports success with a result that is JSON. Idempotent per epoch ([`Judgement::Already`]); a late success may be [`Judgement::Adopted`], and
     /// the very same one again is [`Judgement::Already`] too.
     ///
     /// # Errors
-    /// The database's.
+    /// [`Error::BadInput`] for a result that can not be stored, or the database's.
     pub async fn complete(&self, by: Fenced<'_>, result: &str) -> Result<Judgement, Error> {
+        bounds::json("result", result.as_bytes())?;
         let params = vec![Param::text(result)];
         let judged = self.write(Verb::Complete, Status::Success, &self.texts.complete, by, params).await?;
         if judged != Judgement::Refused(Refusal::WrongStatus) {
@@ -332,12 +332,17 @@ impl Store {
         self.write(Verb::GiveUp, to, &self.texts.give_up, by, rest).await
     }
 
-    /// Records the result of a run that does not own its task any more, once per task and epoch. Changes no task.
+    /// Records the result of a run that does not own its task any more, its note, once per task and epoch. Changes no task.
     ///
     /// # Errors
-    /// The database's.
+    /// [`Error::BadInput`] for a result that can not be stored, which is never cut: it would be no JSON any more. Or the
+    /// database's.
     pub async fn late_result(&self, by: Fenced<'_>) -> Result<(), Error> {
-        self.run(tags::LATE_RESULT, &self.texts.late_result, by.params()).await.map(|_| ())
+        if let Some(result) = by.note {
+            bounds::json("result", result.as_bytes())?;
+        }
+        let params = by.params_noting(by.note.map(str::to_string));
+        self.run(tags::LATE_RESULT, &self.texts.late_result, params).await.map(|_| ())
     }
 
     /// The effect journal of one task, by key.

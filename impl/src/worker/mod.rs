@@ -128,7 +128,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// The handler of a kind of task. Its result is JSON text.
+    /// The handler of a kind of task. Its result is JSON text, at most [`MOST_JSON_BYTES`](crate::MOST_JSON_BYTES), without
+    /// a NUL; any other goes the way of bad input.
     pub fn handler<F, Fut>(mut self, kind: impl Into<String>, handler: F) -> WorkerBuilder
     where
         F: Fn(Ctx) -> Fut + Send + Sync + 'static,

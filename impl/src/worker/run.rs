@@ -12,12 +12,12 @@ use tokio::time::Instant;
 use super::end::{OnEnd, RunEnd};
 use super::lease::Lease;
 use super::{Handlers, Shared};
-use crate::Error;
 use crate::ctx::{Ctx, Run, TaskError};
 use crate::effects::Effects;
 use crate::queries::Question;
 use crate::store::{Learnt, waiting};
 use crate::task::Claimed;
+use crate::{Error, bounds};
 
 /// Between two tries of a report whose outcome is unknown.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -93,7 +93,11 @@ async fn report(shared: &Shared, run: &Run, policy: &Policy, ended: Result<Resul
     let open = run.effects.close();
     match ended {
         Ok(Ok(result)) => match open {
-            None => complete(run, policy, &result).await,
+            None => match bounds::json("result", result.as_bytes()) {
+                Ok(()) => complete(run, policy, &result).await,
+                // Its work is done, and nobody could read what it brought: a person has to see it.
+                Err(error) => failed(shared, run, policy, TaskError::BadInput(error.to_string())).await,
+            },
             // The handler has dropped the call, or what it was told of it: SUCCESS would claim what nobody knows.
             Some(key) => {
                 let why = "the handler ended without knowing".to_owned();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leaseproof_queue::rules::{Backoff, OnExhausted, Policy, Status};
-use leaseproof_queue::{Error, LONGEST_MS, NewTask};
+use leaseproof_queue::{Error, LONGEST_MS, MOST_JSON_BYTES, NewTask};
 use tokio::sync::Barrier;
 
 use crate::common::{Db, HOUR_MS, JoinSet, by, claim_one, enqueue, row};
@@ -240,6 +240,10 @@ pub async fn bad_input_is_refused_before_the_database_sees_it(db: &Db) {
         (NewTask::new("", "{}"), "kind"),
         (NewTask::new("kind", "{"), "payload"),
         (NewTask::new("kind", vec![0xff]), "payload"),
+        (NewTask::new("kind", r#"{"name": "a\u0000b"}"#), "payload"),
+        (NewTask::new("kind", format!("[{}]", " ".repeat(MOST_JSON_BYTES))), "payload"),
+        (NewTask::new("ki\0nd", "{}"), "kind"),
+        (NewTask::new("kind", "{}").unique_key("a\0b"), "unique_key"),
         (NewTask::new("kind", "{}").policy(policy(0, 0)), "lease"),
         (NewTask::new("kind", "{}").policy(policy(LONGEST_MS + 1, 1_000)), "lease"),
         (NewTask::new("kind", "{}").delay_ms(LONGEST_MS + 1), "delay"),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use leaseproof_queue::Error;
 use leaseproof_queue::rules::{Judgement, Reason, Refusal, Status};
 use leaseproof_queue::store::Fenced;
+use leaseproof_queue::{Error, MOST_JSON_BYTES};
 use tokio::sync::Barrier;
 
 use crate::common::{Db, HOUR_MS, by, claim_one, enqueue};
@@ -75,9 +75,19 @@ pub async fn a_late_completion_after_a_new_claim_is_refused_and_recorded_once(db
     let evidence = Fenced { id, epoch: 1, actor: "slow", note: Some("\"late\"") };
     store.late_result(evidence).await.unwrap();
     store.late_result(evidence).await.unwrap();
+    // Neither stored as it is nor cut: it would be no JSON.
+    for wrong in ["late", "\"\\u0000\"", &format!("\"{}\"", "x".repeat(MOST_JSON_BYTES))] {
+        let refused = store.late_result(Fenced { epoch: 0, note: Some(wrong), ..evidence }).await;
+        assert!(matches!(refused, Err(Error::BadInput { what: "result", .. })), "{refused:?}");
+        let refused = store.complete(by(id, 3), wrong).await;
+        assert!(matches!(refused, Err(Error::BadInput { what: "result", .. })), "{refused:?}");
+    }
+    let long = format!("\"{}\"", "x".repeat(MOST_JSON_BYTES - 2));
+    store.late_result(Fenced { epoch: 2, note: Some(&long), ..evidence }).await.unwrap();
+    assert_eq!(store.record(id).await.unwrap().pop().unwrap().note, Some(long));
     let late: Vec<_> =
         store.record(id).await.unwrap().into_iter().filter(|event| event.verb == "late_result").collect();
-    assert_eq!(late.len(), 1);
+    assert_eq!(late.len(), 2);
     assert_eq!((late[0].epoch, late[0].actor.as_str(), late[0].note.as_deref()), (1, "slow", Some("\"late\"")));
     assert_eq!((late[0].from_status, late[0].to_status), (Some(Status::Running), Status::Running));
     // Evidence, not a write: the row is as it was, so that the owner and a sweeper are not disturbed.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leaseproof_queue::rules::{Entry, Epoch, OnUnknown, Policy, Reason, Status};
-use leaseproof_queue::{CallError, Error, NewTask, Queue, Resolution, Signed, Sweeper, Task, TaskError};
+use leaseproof_queue::{
+    CallError, Error, MOST_JSON_BYTES, MOST_TEXT_BYTES, NewTask, Queue, Resolution, Signed, Sweeper, Task, TaskError,
+};
 
 use crate::common::{Db, HOUR_MS};
 use crate::support::{A_WHILE, NO_INSTRUMENT, at_once, gate, put, rule, start, until, until_status, verbs, worker};
@@ -124,6 +126,9 @@ pub async fn a_decision_says_by_whom_and_why_or_is_refused(db: &Db) {
         ("by", Signed { by: " \t", ..ANN }),
         ("why", Signed { why: "", ..ANN }),
         ("why", Signed { why: "\n", ..ANN }),
+        ("why", Signed { why: &"x".repeat(MOST_TEXT_BYTES + 1), ..ANN }),
+        ("why", Signed { why: "a\0b", ..ANN }),
+        ("by", Signed { by: "a\0b", ..ANN }),
     ] {
         match queue.resolve(id, None, &Resolution::Fail, signed).await.unwrap_err() {
             Error::BadInput { what, .. } => assert_eq!(what, missing),
@@ -252,8 +257,10 @@ pub async fn a_rerun_with_corrected_input_runs_on_it(db: &Db) {
     until_status(&queue, id, Status::WaitManual).await;
     let corrected = |text: &str| Resolution::Rerun { input: Some(text.into()), effects: BTreeMap::new() };
     let before = queue.show(id).await.unwrap();
-    let error = resolve(&queue, id, &corrected("{\"amount\": ten}")).await.unwrap_err();
-    assert!(matches!(error, Error::BadInput { what: "input", .. }), "{error:?}");
+    for wrong in ["{\"amount\": ten}", "\"\\u0000\"", &format!("\"{}\"", "x".repeat(MOST_JSON_BYTES))] {
+        let error = resolve(&queue, id, &corrected(wrong)).await.unwrap_err();
+        assert!(matches!(error, Error::BadInput { what: "input", .. }), "{error:?}");
+    }
     assert_eq!(queue.show(id).await.unwrap(), before);
     resolve(&queue, id, &corrected("{\"amount\": 10}")).await.unwrap();
     let shown = until_status(&queue, id, Status::Success).await;

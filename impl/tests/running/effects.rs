@@ -1,7 +1,7 @@
 //! Outside calls and the journal, as long as every outcome is known.
 
 use leaseproof_queue::rules::{Entry, Status};
-use leaseproof_queue::{CallError, Effect, TaskError};
+use leaseproof_queue::{CallError, Effect, MOST_JSON_BYTES, TaskError};
 
 use crate::common::Db;
 use crate::support::{
@@ -180,4 +180,28 @@ pub async fn a_handler_may_call_again_after_a_refusal_within_one_run(db: &Db) {
     let shown = until(&queue, id, |shown| shown.task.status.is_final()).await;
     assert_eq!((shown.task.status, shown.task.attempts, third.calls().len()), (Status::Success, 0, 2));
     worker.stop().await;
+}
+
+/// PostgreSQL would refuse the entry, and a call that is done would count as unknown.
+pub async fn what_a_call_brought_and_can_not_be_stored_is_done_all_the_same(db: &Db) {
+    let queue = db.queue().await;
+    for brought in ["\0".to_owned(), "x".repeat(MOST_JSON_BYTES + 1)] {
+        let id = put(&queue, at_once()).await;
+        let third = ThirdParty::bringing([Ok(brought)]);
+        let called = third.clone();
+        let handler = move |ctx: leaseproof_queue::Ctx| {
+            let third = called.clone();
+            async move {
+                match third.effect(&ctx, "charge", NO_INSTRUMENT).await? {
+                    Effect::Done(Some(_)) => Err(TaskError::Retryable("after the call".into())),
+                    other => Ok(format!("\"{other:?}\"")),
+                }
+            }
+        };
+        let worker = start(worker(db, handler).await);
+        let shown = until_status(&queue, id, Status::Success).await;
+        assert_eq!((shown.effects[0].state, &shown.effects[0].outcome), (Entry::Done, &None));
+        assert_eq!((shown.task.result.as_deref(), third.calls().len()), (Some("\"Done(None)\""), 1));
+        worker.stop().await;
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leaseproof_queue::rules::{Backoff, OnExhausted, Policy, Reason, Status};
-use leaseproof_queue::{Ctx, NewTask, RunEnd, TaskError};
+use leaseproof_queue::{Ctx, MOST_JSON_BYTES, MOST_TEXT_BYTES, NewTask, RunEnd, TaskError};
 use tokio::sync::mpsc;
 
 use crate::common::{Db, HOUR_MS};
@@ -242,4 +242,36 @@ pub async fn each_end_of_a_run_is_told_with_what_became_of_the_task(db: &Db) {
         (late, (1, Some(Status::Pending), why("shutdown"))),
     ]);
     assert_eq!(ends, expected);
+}
+
+/// Its work is done; what it says of it nobody could read, or no database store.
+pub async fn a_result_that_can_not_be_stored_goes_to_a_person(db: &Db) {
+    let queue = db.queue().await;
+    let results = ["done".to_owned(), r#""\u0000""#.to_owned(), format!("\"{}\"", "x".repeat(MOST_JSON_BYTES))];
+    let handler = move |ctx: leaseproof_queue::Ctx| {
+        let results = results.clone();
+        async move { Ok(results[ctx.payload::<usize>()?].clone()) }
+    };
+    let worker = start(worker(db, handler).await);
+    for index in ["0", "1", "2"] {
+        let id = queue.enqueue(NewTask::new("kind", index)).await.unwrap().id;
+        let shown = until_status(&queue, id, Status::WaitManual).await;
+        assert_eq!((shown.task.reason, &shown.task.result), (Some(Reason::NotRetryable), &None));
+        let error = shown.task.last_error.unwrap();
+        assert!(error.contains("result"), "{error}");
+    }
+    worker.stop().await;
+}
+
+/// A report that the database refuses for its text would leave the task to the end of its lease, again and again.
+pub async fn an_error_is_stored_whatever_is_in_it(db: &Db) {
+    let queue = db.queue().await;
+    let handler = async |_| Err(TaskError::BadInput(format!("a\0b{}", "ä".repeat(MOST_TEXT_BYTES))));
+    let worker = start(worker(db, handler).await);
+    let id = put(&queue, at_once()).await;
+    let shown = until_status(&queue, id, Status::WaitManual).await;
+    let error = shown.task.last_error.unwrap();
+    assert!(error.starts_with("bad input: a\u{fffd}bää") && error.ends_with("(cut)"), "{} bytes", error.len());
+    assert!(error.len() <= MOST_TEXT_BYTES);
+    worker.stop().await;
 }
