@@ -10,9 +10,9 @@ use leaseproof_scenarios::Story;
 use leaseproof_sim::sweep::{Blow, Coverage, Pick, Place, Plan, Shrunk, State, Violation, run_one, shrink, story};
 use serde::Serialize;
 
-use super::jobs;
-use super::replay::{drawn, heading, write_trace};
+use super::replay::{drawn, heading};
 use super::sim::defect;
+use super::{jobs, trace_file};
 use crate::cli::SweepArgs;
 use crate::failure::Failure;
 use crate::narrate;
@@ -258,8 +258,13 @@ fn command(pick: Pick, args: &SweepArgs) -> String {
 /// One run, drawn.
 fn only(pick: Pick, args: &SweepArgs) -> Result<(), Failure> {
     let story: Story = story(pick, args.without);
+    if let Some(path) = &args.trace {
+        trace_file::check(path)?;
+    }
     let run = run_one(pick, args.without).map_err(|error| defect(&story, pick.seed, &error))?;
-    write_trace(args.trace.as_deref(), &run.trace)?;
+    if let Some(path) = &args.trace {
+        trace_file::write(path, &run.trace)?;
+    }
     let complaints = run.complaints(&story);
     if args.json {
         let violation = Violation { run: pick, complaints };
