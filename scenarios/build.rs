@@ -4,4 +4,5 @@ fn main() {
     println!("cargo::rerun-if-changed=stories");
     println!("cargo::rerun-if-changed=ablations");
     println!("cargo::rerun-if-changed=recorded");
+    println!("cargo::rerun-if-changed=designs");
 }

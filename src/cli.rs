@@ -35,6 +35,8 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Check the model: all properties in all worlds, or without one guard.
     Check(CheckArgs),
+    /// Measure the three designs beside each other: commit-running, one long transaction, leases.
+    Compare(CompareArgs),
     /// Walk through the model by hand, in a browser: stateright's Explorer.
     Explore(ExploreArgs),
     /// Use the queue: SQLite file by default, PostgreSQL, MySQL or MariaDB with --url.
@@ -174,6 +176,22 @@ pub struct CheckArgs {
     pub only: Option<String>,
     /// With --decisions: print the page docs/decision-table.md.
     #[arg(long, requires = "decisions", conflicts_with_all = ["json", "only"])]
+    pub markdown: bool,
+    /// Print an array of objects instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  leaseproof compare\n  leaseproof compare --json\n\n\
+    Runs the stories of scenarios/designs with the real code of each design, in the simulation: hours are virtual. Exit code 0: \
+    the table is filled.")]
+pub struct CompareArgs {
+    /// The seed of the runs.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print the table of docs/designs.md.
+    #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
     /// Print an array of objects instead of a table.
     #[arg(long)]

@@ -47,6 +47,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Replay(args) => commands::replay::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Compare(args) => commands::compare::run(&args),
         Command::Explore(args) => commands::explore::run(&args),
         Command::Queue(args) => commands::queue::run(args),
     }

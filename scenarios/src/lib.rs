@@ -1,7 +1,8 @@
 //! Fault stories as data: one TOML file a story, executed alike by the model and the simulator.
 //!
 //! `stories/` has the stories of the matrix, `ablations/` those that run with one guard switched off, `recorded/` what sweeps
-//! have found. The format is described in `scenarios/README.md`; [`Story`] is a checked file, [`Verdict`] how it ends.
+//! have found, `designs/` those by which the three designs are compared. The format is described in `scenarios/README.md`;
+//! [`Story`] is a checked file, [`Verdict`] how it ends.
 
 #![deny(missing_docs)]
 #![warn(clippy::unwrap_used)]
@@ -21,7 +22,7 @@ mod write;
 pub use check::REQUIREMENTS;
 pub use duration::Millis;
 pub use error::StoryError;
-pub use library::{ablations, load, parse, recorded, stories};
+pub use library::{ablations, designs, load, parse, recorded, stories};
 pub use met::Met;
 pub use story::{
     Act, Effect, Executor, Expect, Fault, Node, Op, PersonAct, PersonDecision, Phase, Point, RunEnd, Story, Task,

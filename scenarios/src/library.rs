@@ -9,6 +9,7 @@ use crate::error::StoryError;
 use crate::story::Story;
 
 static STORIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/stories");
+static DESIGNS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/designs");
 static ABLATIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/ablations");
 static RECORDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/recorded");
 
@@ -60,6 +61,14 @@ pub fn ablations() -> Result<Vec<Story>, StoryError> {
 /// None in a released build: a test reads them all.
 pub fn recorded() -> Result<Vec<Story>, StoryError> {
     shipped("recorded", &RECORDED)
+}
+
+/// The stories by which the three designs are compared (S4), by name. What they expect is of the lease.
+///
+/// # Errors
+/// None in a released build: a test reads them all.
+pub fn designs() -> Result<Vec<Story>, StoryError> {
+    shipped("designs", &DESIGNS)
 }
 
 fn shipped(folder: &str, dir: &Dir<'_>) -> Result<Vec<Story>, StoryError> {

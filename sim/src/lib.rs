@@ -21,6 +21,7 @@ pub mod event;
 pub mod faults;
 pub mod net;
 pub mod observer;
+pub mod older;
 pub mod outside;
 pub mod process;
 pub mod room;

@@ -76,6 +76,8 @@ pub struct Run {
     pub defects: Vec<String>,
     /// Statements that the database executed.
     pub statements: u64,
+    /// Transaction blocks that were begun: transactions that outlive a statement.
+    pub blocks: u64,
     /// How long it took, in ms of simulated time.
     pub virtual_ms: u64,
 }
@@ -121,6 +123,7 @@ struct Told {
     first_fault: Duration,
     struck: BTreeSet<usize>,
     statements: u64,
+    blocks: u64,
     virtual_ms: u64,
 }
 
@@ -210,6 +213,7 @@ async fn tell(story: Arc<Story>) -> Result<Told, String> {
         first_fault: world.faults.first().unwrap_or_default(),
         struck: world.faults.struck_ones(),
         statements: database.statements(),
+        blocks: database.blocks(),
         virtual_ms: world.observer.now().as_millis() as u64,
         events,
     })
@@ -344,6 +348,7 @@ fn judge(story: &Story, seed: u64, told: Told) -> Run {
         findings,
         defects: told.defects,
         statements: told.statements,
+        blocks: told.blocks,
         virtual_ms: told.virtual_ms,
     }
 }

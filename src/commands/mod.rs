@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod check;
+pub mod compare;
 pub mod coverage;
 pub mod decisions;
 pub mod explore;

@@ -10,7 +10,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
 
 use super::error::SqlError;
-use super::sql::{self, Command, Tag};
+use super::sql::{self, Command, LockingRead, Tag};
 use super::value::{self, oid};
 use super::watch::{self, TaskChange, TaskRow};
 
@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
     pub text: String,
     pub command: Command,
     pub tag: Option<Tag>,
+    /// The clause of it that locks what it reads, which SQLite must not see.
+    pub locking: Option<LockingRead>,
     /// How many parameters it has.
     pub parameters: usize,
     /// Empty if it returns no rows.
@@ -57,6 +59,13 @@ pub(crate) struct Outcome {
     pub count: usize,
     /// What happened to task rows.
     pub changes: Vec<TaskChange>,
+}
+
+/// A statement with its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub what: Prepared,
+    pub values: Vec<Value>,
 }
 
 /// The connection and what is known of its schema.
@@ -105,8 +114,14 @@ impl Engine {
             return Ok(known.clone());
         }
         let mut command = sql::command(text);
-        let mut prepared =
-            Prepared { text: sql::for_sqlite(text), command, tag: sql::tag(text), parameters: 0, columns: Vec::new() };
+        let mut prepared = Prepared {
+            text: sql::for_sqlite(text),
+            command,
+            tag: sql::tag(text),
+            locking: sql::locking(text),
+            parameters: 0,
+            columns: Vec::new(),
+        };
         let control = matches!(command, Command::Begin | Command::Commit | Command::Rollback | Command::Set);
         if !control {
             let statement = self.conn.prepare_cached(&prepared.text)?;
@@ -167,6 +182,23 @@ impl Engine {
             _ => 0,
         };
         Ok(outcome)
+    }
+
+    /// What a statement does after these writes, of which none is to stay.
+    pub fn rehearse(&self, writes: &[Write], what: &Write, binary: &[bool]) -> Result<Outcome, SqlError> {
+        self.conn.execute_batch("SAVEPOINT leaseproof_block")?;
+        let replayed = writes.iter().try_for_each(|write| self.execute(&write.what, &write.values, &[]).map(drop));
+        let outcome = replayed.and_then(|()| self.execute(&what.what, &what.values, binary));
+        self.conn.execute_batch("ROLLBACK TO leaseproof_block; RELEASE leaseproof_block")?;
+        outcome
+    }
+
+    /// Commits these writes together.
+    pub fn commit(&self, writes: &[Write]) -> Result<(), SqlError> {
+        self.conn.execute_batch("BEGIN")?;
+        let done = writes.iter().try_for_each(|write| self.execute(&write.what, &write.values, &[]).map(drop));
+        self.conn.execute_batch(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        done
     }
 
     /// A task's row as it stands.

@@ -7,6 +7,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::Database;
 use super::error::SqlError;
 use super::gate::Executed;
+use super::rows::Block;
 use super::settings::Settings;
 use super::watch::TaskChange;
 
@@ -62,6 +63,10 @@ impl Drop for Hold {
 /// A transaction block of a session.
 #[derive(Default)]
 pub(crate) struct Transaction {
+    /// On a database with row locks: what it has locked and written.
+    pub block: Option<Block>,
+    /// The session's settings before the first `SET LOCAL`.
+    pub settings: Option<Settings>,
     /// The hold on the database, from the first statement after BEGIN.
     pub hold: Option<Hold>,
     /// A statement has failed: nothing but the end is accepted.

@@ -5,12 +5,15 @@
 //! would for a row lock. `lock_timeout`, `statement_timeout` and `idle_in_transaction_session_timeout` hold as in
 //! PostgreSQL. A session that ends, for whatever reason, is rolled back; the node's own crash loses what was not
 //! committed and keeps the rest.
+//!
+//! [`Database::with_row_locks`] is finer, for clients that keep transactions open: see [`rows`].
 
 mod engine;
 mod error;
 mod gate;
 mod lock;
 mod reply;
+mod rows;
 mod session;
 mod settings;
 mod sql;
@@ -23,6 +26,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use gate::{Answer, Arrival, Commit, Executed, Gate, Open, Presented, Request};
+pub use rows::Longest;
 pub use watch::{TaskChange, TaskRow};
 
 use crate::net;
@@ -35,7 +39,9 @@ pub struct Database {
     serial: Arc<tokio::sync::Mutex<()>>,
     gate: Arc<dyn Gate>,
     skew_ms: Arc<AtomicI64>,
+    rows: Option<rows::RowLocks>,
     statements: AtomicU64,
+    blocks: AtomicU64,
     sessions: AtomicU64,
 }
 
@@ -45,13 +51,28 @@ impl Database {
     /// # Errors
     /// A schema that SQLite does not accept.
     pub fn open(schema: &str, gate: Arc<dyn Gate>) -> rusqlite::Result<Arc<Database>> {
+        Database::new(schema, gate, None)
+    }
+
+    /// The same, but a transaction block locks the rows it writes and nothing else, and others read what was committed: READ
+    /// COMMITTED, for blocks whose every write names its row in its tag.
+    ///
+    /// # Errors
+    /// A schema that SQLite does not accept.
+    pub fn with_row_locks(schema: &str, gate: Arc<dyn Gate>) -> rusqlite::Result<Arc<Database>> {
+        Database::new(schema, gate, Some(rows::RowLocks::default()))
+    }
+
+    fn new(schema: &str, gate: Arc<dyn Gate>, rows: Option<rows::RowLocks>) -> rusqlite::Result<Arc<Database>> {
         let skew_ms = Arc::<AtomicI64>::default();
         Ok(Arc::new(Database {
             engine: Mutex::new(Engine::open(schema, skew_ms.clone())?),
             serial: Arc::default(),
             gate,
+            rows,
             skew_ms,
             statements: AtomicU64::new(0),
+            blocks: AtomicU64::new(0),
             sessions: AtomicU64::new(0),
         }))
     }
@@ -87,9 +108,19 @@ impl Database {
         self.statements.load(Ordering::Relaxed)
     }
 
+    /// Transaction blocks begun so far.
+    pub fn blocks(&self) -> u64 {
+        self.blocks.load(Ordering::Relaxed)
+    }
+
     /// Sessions begun so far.
     pub fn sessions(&self) -> u64 {
         self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// Of the transaction blocks that have ended. Only with row locks.
+    pub fn longest(&self) -> Longest {
+        self.rows.as_ref().map(rows::RowLocks::longest).unwrap_or_default()
     }
 
     /// Reads the data directly, as an observer outside the simulated world. Sees what an open transaction has done.

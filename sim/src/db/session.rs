@@ -3,6 +3,8 @@
 //! Every `Execute` is a transaction of its own unless a transaction block is open. PostgreSQL would make one of all
 //! executions up to the next `Sync`; no client of this node sends more than one.
 
+mod block;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use super::error::SqlError;
 use super::gate::{Answer, Arrival, Commit, Executed, Presented, Request};
 use super::lock::{Hold, Transaction};
 use super::reply::Replies;
+use super::rows::Block;
 use super::settings::Settings;
 use super::sql::{self, Command};
 use super::value::{self, oid};
@@ -325,7 +328,7 @@ impl Session {
         match prepared.command {
             Command::Commit => return self.commit(),
             Command::Rollback => {
-                self.transaction = None;
+                drop(self.end_block());
                 return Ok(Ended::Answered(Outcome::default()));
             }
             _ => {}
@@ -336,10 +339,16 @@ impl Session {
         }
         match prepared.command {
             Command::Begin => {
-                self.transaction.get_or_insert_default();
+                let database = &self.database;
+                database.blocks.fetch_add(1, Ordering::Relaxed);
+                self.transaction.get_or_insert_with(|| Transaction {
+                    block: database.rows.is_some().then(|| Block::new(database)),
+                    ..Transaction::default()
+                });
                 Ok(Ended::Answered(Outcome::default()))
             }
             Command::Set => match sql::setting(&prepared.text) {
+                _ if sql::is_local(&prepared.text) && !self.keep_settings() => Ok(Ended::Answered(Outcome::default())),
                 Some((name, value)) if self.settings.set(&name, &value) => Ok(Ended::Answered(Outcome::default())),
                 _ => Err(SqlError::new("22023", format!("invalid setting: {}", prepared.text))),
             },
@@ -348,12 +357,15 @@ impl Session {
     }
 
     fn commit(&mut self) -> Result<Ended, SqlError> {
-        let Some(transaction) = self.transaction.take() else { return Ok(Ended::Answered(Outcome::default())) };
+        let Some(mut transaction) = self.end_block() else { return Ok(Ended::Answered(Outcome::default())) };
         if transaction.failed {
             return Ok(Ended::Answered(Outcome::default()));
         }
         if let Some(hold) = transaction.hold {
             hold.commit()?;
+        }
+        if let Some(block) = transaction.block.take() {
+            block.commit()?;
         }
         Ok(self.committed(transaction.executed, transaction.untagged, Outcome::default()))
     }
@@ -370,6 +382,10 @@ impl Session {
     }
 
     async fn run_data(&mut self, prepared: &Prepared, values: &[Value], binary: &[bool]) -> Result<Ended, SqlError> {
+        if self.transaction.as_ref().is_some_and(|open| open.block.is_some()) {
+            return self.run_in_block(prepared, values, binary).await;
+        }
+        let _row = self.row_of_a_single_write(prepared, values).await?;
         let kept = self.transaction.as_mut().and_then(|transaction| transaction.hold.take());
         let fresh = kept.is_none();
         let mut hold = match kept {

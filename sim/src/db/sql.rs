@@ -35,6 +35,13 @@ pub(crate) struct Tag {
     pub pairs: Option<usize>,
 }
 
+/// A SELECT … FOR UPDATE.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LockingRead {
+    /// NOWAIT.
+    pub no_wait: bool,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Code,
@@ -164,6 +171,18 @@ pub(crate) fn for_sqlite(sql: &str) -> String {
     out
 }
 
+/// Whether the statement locks the rows it reads, and if so, whether it gives up at once where somebody holds one.
+pub(crate) fn locking(sql: &str) -> Option<LockingRead> {
+    let words: Vec<String> = words(sql).collect();
+    let locks = words.windows(2).any(|two| two[0] == "FOR" && two[1] == "UPDATE");
+    locks.then(|| LockingRead { no_wait: words.last().is_some_and(|word| word == "NOWAIT") })
+}
+
+/// Whether a `SET` ends with its transaction.
+pub(crate) fn is_local(sql: &str) -> bool {
+    words(sql).nth(1).is_some_and(|word| word == "LOCAL")
+}
+
 /// A `SET name = value` or `SET name TO value`, `LOCAL` and `SESSION` ignored.
 pub(crate) fn setting(sql: &str) -> Option<(String, String)> {
     let text = sql.trim().trim_end_matches(';').trim();
@@ -218,6 +237,14 @@ mod tests {
         let sql = "SELECT 'FOR UPDATE' FROM t ORDER BY id LIMIT 1 for update skip locked";
         assert_eq!(for_sqlite(sql), "SELECT 'FOR UPDATE' FROM t ORDER BY id LIMIT 1 ");
         assert_eq!(for_sqlite("(SELECT 1 FOR UPDATE) x"), "(SELECT 1 ) x");
+    }
+
+    #[test]
+    fn a_locking_read_is_known_with_its_patience() {
+        assert_eq!(locking("SELECT 1 FROM t FOR UPDATE"), Some(LockingRead { no_wait: false }));
+        assert_eq!(locking("/* x */ select 1 from t for update nowait"), Some(LockingRead { no_wait: true }));
+        assert_eq!(locking("UPDATE t SET a = 'FOR UPDATE'"), None);
+        assert!(is_local("SET LOCAL lock_timeout = '1ms'") && !is_local("SET lock_timeout = 1"));
     }
 
     #[test]
