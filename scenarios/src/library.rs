@@ -1,5 +1,7 @@
 //! The stories that ship with leaseproof, and reading of others.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
@@ -28,15 +30,29 @@ pub fn parse(file: &str, text: &str) -> Result<Story, StoryError> {
 /// An unreadable file, or the first thing wrong with it.
 pub fn load(path: &Path) -> Result<Story, StoryError> {
     let file = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    match read(path) {
         Ok(text) => parse(&file, &text),
-        Err(error) => Err(StoryError {
+        Err(why) => Err(StoryError {
             file,
             line: None,
             field: String::new(),
-            why: format!("can not be read: {error}; a story is a UTF-8 TOML file, see scenarios/README.md"),
+            why: format!("can not be read: {why}; a story is a UTF-8 TOML file, see scenarios/README.md"),
         }),
     }
+}
+
+/// Bytes of the longest story. More is not read: a device never ends.
+const LONGEST: u64 = 1 << 20;
+
+fn read(path: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+    }
+    String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
 /// The stories of the matrix, by name.

@@ -232,6 +232,12 @@ fn a_fault_that_can_have_no_effect_is_refused() {
 }
 
 #[test]
+fn a_file_without_end_is_not_read_to_its_end() {
+    let error = load(std::path::Path::new("/dev/zero")).expect_err("no story");
+    assert!(error.to_string().starts_with("/dev/zero: can not be read: it is longer than 1 MiB"), "{error}");
+}
+
+#[test]
 fn an_unreadable_file_is_one_clear_error() {
     let error = load(std::path::Path::new("no/such/story.toml")).expect_err("not there");
     assert!(error.to_string().starts_with("no/such/story.toml: can not be read"), "{error}");
