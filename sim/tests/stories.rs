@@ -62,3 +62,21 @@ fn a_late_call_is_made_in_some_runs_and_refused_where_tokens_are_checked() {
     assert!(late("zombie-calls-late", "effect") > 0, "nothing came late");
     assert!(late("zombie-calls-late-fenced", "refuse_call") > 0, "nothing was refused");
 }
+
+#[test]
+fn a_fault_that_finds_its_process_dead_does_not_strike() {
+    let story = |late: &str| {
+        let text = format!(
+            "version = 1\ntitle = \"t\"\nquestion = \"q\"\n[policy]\nlease = \"30s\"\nheartbeat = \"10s\"\n\
+             [[tasks]]\nname = \"t1\"\nwork = \"20s\"\n[[executors]]\nname = \"w1\"\n[[executors]]\nname = \"w2\"\n\
+             [[faults]]\nafter = \"5s\"\non = \"w1\"\ndo = \"crash\"\n\
+             [[faults]]\nafter = \"9s\"\non = \"{late}\"\n[expect]\nverdicts = [\"auto-recovered\"]\n"
+        );
+        leaseproof_scenarios::parse("dead.toml", &text).unwrap()
+    };
+    let struck = |late: &str| runs(&story(late), 1).remove(0).1.struck;
+    for act in ["do = \"crash", "do = \"pause\"\nfor = \"9s"] {
+        assert_eq!(struck(&format!("w1\"\n{act}")), BTreeSet::from([0]), "{act}");
+        assert_eq!(struck(&format!("w2\"\n{act}")), BTreeSet::from([0, 1]), "{act}");
+    }
+}
