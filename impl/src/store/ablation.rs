@@ -2,8 +2,9 @@
 
 use leaseproof_rules::{Guards, Verb};
 
+use super::claim::claimed;
 use super::open::texts;
-use super::{Param, Store, claimed};
+use super::{Param, Store};
 use crate::task::Claimed;
 use crate::{Error, tags};
 

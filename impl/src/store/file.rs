@@ -16,7 +16,7 @@ pub(super) struct File {
 /// As it was when the first statement was about to be made.
 #[derive(PartialEq, Eq, Debug)]
 struct Opened {
-    /// Absolute, wherever the process goes.
+    /// Absolute, wherever the process goes; a link may be made to name another file.
     path: PathBuf,
     id: Id,
 }
@@ -38,7 +38,7 @@ impl File {
     /// [`Error::FileChanged`].
     pub(super) fn check(&self) -> Result<(), Error> {
         let Some(opened) = self.opened.get() else {
-            if let (Some(id), Ok(path)) = (id(&self.path), self.path.canonicalize()) {
+            if let (Some(id), Ok(path)) = (id(&self.path), std::path::absolute(&self.path)) {
                 let _ = self.opened.set(Opened { path, id });
             }
             return Ok(());

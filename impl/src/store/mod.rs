@@ -7,6 +7,7 @@
 #[cfg(feature = "ablation")]
 mod ablation;
 mod beat;
+mod claim;
 mod connection;
 mod desk;
 mod file;
@@ -34,7 +35,7 @@ pub(crate) use row::{Lenient, Param, Row};
 pub use sweep::{LostTask, UnknownInJournal};
 
 use crate::error::Cause;
-use crate::task::{self, Claimed, EffectEntry, Enqueued, NewTask, epoch_param, ms_param, rule_bits};
+use crate::task::{self, EffectEntry, Enqueued, NewTask, epoch_param, ms_param, rule_bits};
 use crate::{Error, bounds, tags};
 use sql::{Statement, Texts};
 
@@ -43,9 +44,6 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Leases that one statement renews.
 pub(crate) const HEARTBEAT_BATCH: usize = 500;
-
-/// Tasks that are tried one by one where a claim of several fails for one of them.
-const MOST_TRIED: i64 = 1_000;
 
 /// A database, and the statements the queue makes on it.
 #[derive(Clone)]
@@ -110,21 +108,6 @@ pub(crate) fn waiting(delay_ms: u64) -> Status {
         0 => Status::Pending,
         _ => Status::RetryWait,
     }
-}
-
-/// Oldest due time first: databases return the rows of an UPDATE in any order.
-///
-/// A row of which not even the epoch can be read can not be handed out; its lease ends by itself.
-fn claimed(rows: &[Row]) -> Vec<Claimed> {
-    let mut claimed = Vec::with_capacity(rows.len());
-    for row in rows {
-        match Claimed::read(row) {
-            Ok(task) => claimed.push(task),
-            Err(error) => tracing::error!(%error, "claim"),
-        }
-    }
-    claimed.sort_by_key(|task| (task.due_at_ms, task.id));
-    claimed
 }
 
 impl Store {
@@ -194,57 +177,6 @@ impl Store {
             None => {
                 Err(Error::BadInput { what: "unique_key", why: "the task with this key was deleted meanwhile".into() })
             }
-        }
-    }
-
-    /// Takes up to `limit` due tasks for `owner`, by compare-and-set (P2), oldest due time first. The loser of a race
-    /// simply gets fewer tasks, or none.
-    ///
-    /// # Errors
-    /// The database's. After [`Error::Unknown`] tasks may have been claimed; their leases run out unattended.
-    pub async fn claim(&self, owner: &str, limit: u32) -> Result<Vec<Claimed>, Error> {
-        #[cfg(feature = "ablation")]
-        if !self.guards.has(leaseproof_rules::Guard::CasAtClaim) {
-            return self.claim_blindly(owner, limit).await;
-        }
-        let mut params = vec![Param::text(owner), Param::int(i64::from(limit))];
-        params.extend(self.token(Verb::Claim)?);
-        match self.run(Verb::Claim.name(), &self.texts.claim, params).await {
-            Ok(rows) => Ok(claimed(&rows)),
-            Err(error) if connection::is_of_a_row(&error) => self.claim_one_by_one(owner, limit, error).await,
-            Err(error) => Err(error),
-        }
-    }
-
-    /// A row that refuses to be claimed, for what another program has put there, must not keep the others from it: so
-    /// each is claimed by itself. `failed`: what the claim of all said.
-    async fn claim_one_by_one(&self, owner: &str, limit: u32, failed: Error) -> Result<Vec<Claimed>, Error> {
-        let due = self.run(tags::CLAIM_READ, &self.texts.due, vec![Param::int(MOST_TRIED)]).await?;
-        let mut tasks = Vec::new();
-        for row in &due {
-            if tasks.len() >= limit as usize {
-                break;
-            }
-            let id = row.int("id")?;
-            let mut params = vec![Param::text(owner), Param::int(1)];
-            params.extend(self.token(Verb::Claim)?);
-            params.push(Param::int(id));
-            match self.run(Verb::Claim.name(), &self.texts.claim_of, params).await {
-                Ok(rows) => tasks.extend(claimed(&rows)),
-                Err(error) if connection::is_of_a_row(&error) => {
-                    tracing::error!(task = id, %error, "can not be claimed")
-                }
-                // What was claimed until here has to be run.
-                Err(error) if !tasks.is_empty() => {
-                    tracing::warn!(%error, "claim");
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        match tasks.is_empty() && !due.is_empty() {
-            true => Err(failed),
-            false => Ok(tasks),
         }
     }
 

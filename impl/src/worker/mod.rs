@@ -2,6 +2,7 @@
 
 mod end;
 mod heartbeat;
+mod identity;
 mod lease;
 mod run;
 
@@ -23,6 +24,7 @@ use crate::queries::StatusQueries;
 use crate::store::{Instance, Registration};
 use crate::{Error, Queue, Store, Sweeper};
 use end::OnEnd;
+use identity::{host, random_id};
 use lease::Leases;
 
 type Running = Pin<Box<dyn Future<Output = Result<String, TaskError>> + Send>>;
@@ -209,23 +211,6 @@ impl WorkerBuilder {
             sweeper: self.sweeper,
         })
     }
-}
-
-/// A shell sets `$HOSTNAME` and need not export it; a container has it, and so has Linux.
-fn host() -> String {
-    let said = std::env::var("HOSTNAME").ok().filter(|name| !name.trim().is_empty());
-    let kernel = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    said.unwrap_or_else(kernel).trim().to_owned()
-}
-
-/// 128 random bits as text.
-fn random_id() -> Result<String, Error> {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits).map_err(|error| Error::BadInput {
-        what: "boot_id",
-        why: format!("no randomness: {error}; give one by hand"),
-    })?;
-    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl Worker {
