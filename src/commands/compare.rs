@@ -92,7 +92,7 @@ fn report(rows: &[Row]) -> String {
 fn markdown(rows: &[Row]) -> String {
     let mut out = format!("| | {} |\n|---|---|---|---|\n", DESIGNS.join(" | "));
     for row in rows {
-        let cells = cells(row).map(|cell| format!("{} `{}`", cell.value, place(cell)));
+        let cells = cells(row).map(|cell| format!("{} *{}*", cell.value, place(cell)));
         out.push_str(&format!("| {} | {} |\n", row.aspect, cells.join(" | ")));
     }
     out

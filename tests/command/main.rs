@@ -1,6 +1,7 @@
 //! Goal: what the command promises to people and programs. Method: the built binary, in an empty folder of its own.
 
 mod bad_input;
+mod compare;
 mod explore;
 mod json;
 mod output;

@@ -6,7 +6,7 @@
 //! PostgreSQL. A session that ends, for whatever reason, is rolled back; the node's own crash loses what was not
 //! committed and keeps the rest.
 //!
-//! [`Database::with_row_locks`] is finer, for clients that keep transactions open: see [`rows`].
+//! [`Database::with_row_locks`] is finer, for clients that keep transactions open.
 
 mod engine;
 mod error;
