@@ -203,7 +203,7 @@ fn retries(fails: &Told, dies: &Told, crash: &Told) -> Result<Row, CompareError>
     let begins = |told: &Told| told.lease.lines.iter().filter(|line| line.event == "run_begin").count();
     let gap = lease_begin(fails, 1)?.saturating_sub(event(&fails.lease, "run_end", 0).map(at).unwrap_or_default());
     let lease = format!(
-        "a handler that fails is run {}, {} later (declared: 10 s), {}; one whose process dies again and again is run {}, {}",
+        "a handler that fails is run {}, again {} later (declared: 10 s), {}; one whose process dies again and again is run {}, {}",
         times(begins(fails)),
         secs(gap),
         fails.lease.verdict,
