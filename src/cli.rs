@@ -33,6 +33,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Draw stories from seeds, run them on the real code, and shrink what breaks.
     Sweep(SweepArgs),
+    /// Hold a trace from a file against the rules, step by step.
+    Validate(ValidateArgs),
     /// Check the model: all properties in all worlds, or without one guard.
     Check(CheckArgs),
     /// Measure the three designs beside each other: commit-running, one long transaction, leases.
@@ -89,7 +91,35 @@ pub struct ReplayArgs {
     /// Write the trace of the run that is drawn here, as JSON lines. Takes the place of an earlier trace, and of nothing else.
     #[arg(long)]
     pub trace: Option<PathBuf>,
+    /// Write it for Perfetto (ui.perfetto.dev) here.
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+    /// Write it for ShiViz (bestchai.bitbucket.io/shiviz) here.
+    #[arg(long, value_name = "FILE")]
+    pub shiviz: Option<PathBuf>,
     /// Print one object instead of the lanes.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    leaseproof replay scenarios/stories/batch-oom.toml --seed 7 --trace run.jsonl\n  \
+    leaseproof validate run.jsonl --story scenarios/stories/batch-oom.toml\n\n\
+    Exit code 1 names the first line that is no step of the rules, where the lines before it have led, and what is allowed there.")]
+pub struct ValidateArgs {
+    /// The trace, as `replay --trace` or `sweep --only … --trace` writes it.
+    pub trace: PathBuf,
+    /// The story that it tells.
+    #[arg(long, value_name = "FILE")]
+    pub story: PathBuf,
+    /// If it holds, write it for Perfetto (ui.perfetto.dev) here.
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+    /// If it holds, write it for ShiViz (bestchai.bitbucket.io/shiviz) here.
+    #[arg(long, value_name = "FILE")]
+    pub shiviz: Option<PathBuf>,
+    /// Print one object.
     #[arg(long)]
     pub json: bool,
 }

@@ -46,6 +46,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Matrix(args) => commands::matrix::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),
+        Command::Validate(args) => commands::exports::validate(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Compare(args) => commands::compare::run(&args),
         Command::Explore(args) => commands::explore::run(&args),

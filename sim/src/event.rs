@@ -136,6 +136,8 @@ pub enum What {
         row: TaskRow,
         /// It had been applied before: the writer may take it as done.
         already: bool,
+        /// The database's clock, in ms.
+        now_ms: i64,
     },
     /// The result of a run that does not own its task any more is on the record.
     LateResult {

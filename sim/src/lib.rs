@@ -18,6 +18,7 @@ compile_error!(
 pub mod check;
 pub mod db;
 pub mod event;
+pub mod export;
 pub mod faults;
 pub mod net;
 pub mod observer;
@@ -28,4 +29,5 @@ pub mod room;
 pub mod run;
 pub mod sweep;
 pub mod trace;
+pub mod validate;
 pub mod world;

@@ -19,6 +19,7 @@ use crate::event::{Actor, Event, What};
 use crate::process;
 use crate::room::{self, RoomError};
 use crate::trace::{self, Header, Line};
+use crate::validate::{Divergence, validate};
 use crate::world::World;
 use crate::{net, outside};
 
@@ -74,6 +75,8 @@ pub struct Run {
     pub findings: Vec<Finding>,
     /// Where the observer could not make sense of what it saw: defects of the simulator or of the queue.
     pub defects: Vec<String>,
+    /// Where its trace is no path of the rules.
+    pub divergence: Option<Divergence>,
     /// Statements that the database executed.
     pub statements: u64,
     /// Transaction blocks that were begun: transactions that outlive a statement.
@@ -108,6 +111,7 @@ impl Run {
         let unexplained = self.findings.iter().filter(|finding| finding.property.is_none());
         wrong.extend(unexplained.map(|finding| finding.why.clone()));
         wrong.extend(self.defects.iter().cloned());
+        wrong.extend(self.divergence.iter().map(ToString::to_string));
         wrong
     }
 }
@@ -337,7 +341,6 @@ fn judge(story: &Story, seed: u64, told: Told) -> Run {
     Run {
         verdict,
         header,
-        lines,
         trace: text,
         recovered_ms: resolved.filter(|_| !unresolved).map(|event| event.at_ms().saturating_sub(first_fault_ms)),
         struck: told.struck,
@@ -347,9 +350,11 @@ fn judge(story: &Story, seed: u64, told: Told) -> Run {
         runs_max: told.runs.iter().copied().max().unwrap_or_default(),
         findings,
         defects: told.defects,
+        divergence: validate(story, &lines).err(),
         statements: told.statements,
         blocks: told.blocks,
         virtual_ms: told.virtual_ms,
+        lines,
     }
 }
 

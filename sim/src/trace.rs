@@ -1,7 +1,10 @@
 //! The written form of a run: one JSON object a line, byte-identical for equal story and seed.
 //!
 //! The first line is a [`Header`], every further one a [`Line`]. Fields that do not apply are left out; the others come
-//! in the order of the struct. There is no wall clock, no address and no random name in it.
+//! in the order of the struct. There is no wall clock, no address and no random name in it. What a [`Reader`] reads,
+//! [`validate`](crate::validate) can hold against the rules.
+
+mod read;
 
 use leaseproof_rules::{Answer, Verb};
 use leaseproof_scenarios::{Node, Story};
@@ -9,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Actor, Event, RowWrite, What};
 
-/// The version of the format.
-pub const VERSION: u32 = 1;
+pub use read::{Reader, TraceError};
+
+/// The version of the format. 2: writes say the database's clock, what it makes of it, and the counts.
+pub const VERSION: u32 = 2;
 
 /// The first line of a trace.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,9 +61,24 @@ pub struct Line {
     /// The row's epoch after.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub row_epoch: Option<u64>,
+    /// The database's clock when it executed the write, in ms of story time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub now_ms: Option<i64>,
     /// End of the lease after the write, in ms of story time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease_until_ms: Option<i64>,
+    /// When the claimed run is over its expected time, in ms of story time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub overrun_ms: Option<i64>,
+    /// When a task that was put back can be claimed, in ms of story time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub due_ms: Option<i64>,
+    /// Failed attempts after a write that changed the status or the epoch.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub attempts: Option<u32>,
+    /// Lost owners after such a write.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interruptions: Option<u32>,
     /// Why a person is needed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
@@ -184,7 +204,8 @@ pub fn line(story: &Story, event: &Event, begin_ms: i64) -> Line {
             write_fields(&mut line, write, begin_ms);
             if write.is_adoption() { "adopt" } else { write.verb.name() }
         }
-        What::Refuse { verb, task: index, presented, row, already } => {
+        What::Refuse { verb, task: index, presented, row, already, now_ms } => {
+            line.now_ms = Some(now_ms - begin_ms);
             line.task = task(*index);
             (line.epoch, line.verb) = (*presented, Some(verb.name().to_owned()));
             (line.from, line.row_epoch) = (Some(row.status.name().to_owned()), Some(row.epoch));
@@ -256,10 +277,18 @@ fn write_fields(line: &mut Line, write: &RowWrite, begin_ms: i64) {
     line.from = Some(write.before.status.name().to_owned());
     line.to = Some(write.after.status.name().to_owned());
     line.row_epoch = Some(write.after.epoch);
+    line.now_ms = Some(write.now_ms - begin_ms);
     if matches!(write.verb, Verb::Claim | Verb::Heartbeat) {
         line.lease_until_ms = write.after.lease_until_ms.map(|until| until - begin_ms);
     }
+    if write.verb == Verb::Claim {
+        line.overrun_ms = write.after.overrun_at_ms.map(|at| at - begin_ms);
+    }
+    if write.after.status.is_claimable() {
+        line.due_ms = Some(write.after.due_at_ms - begin_ms);
+    }
     if write.moves() {
+        (line.attempts, line.interruptions) = (Some(write.after.attempts), Some(write.after.interruptions));
         line.reason = write.after.reason.clone();
     }
     if write.after.effect.is_some() && write.verb != Verb::Heartbeat {
@@ -296,7 +325,12 @@ mod tests {
             from: Some(String::new()),
             to: Some(String::new()),
             row_epoch: Some(1),
+            now_ms: Some(1),
             lease_until_ms: Some(1),
+            overrun_ms: Some(1),
+            due_ms: Some(1),
+            attempts: Some(1),
+            interruptions: Some(1),
             reason: Some(String::new()),
             verb: Some(String::new()),
             entry: Some(String::new()),

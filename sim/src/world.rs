@@ -182,6 +182,7 @@ impl World {
                     presented: presented.epoch,
                     row: row.clone(),
                     already,
+                    now_ms: executed.now_ms,
                 };
                 self.observer.record(actor, what);
             }

@@ -5,7 +5,7 @@
 use leaseproof_rules::Guard;
 use leaseproof_scenarios::{Story, parse, recorded};
 use leaseproof_sim::run::run_story;
-use leaseproof_sim::sweep::{Pick, Plan, State, Violation, story};
+use leaseproof_sim::sweep::{Pick, Plan, State, Violation, shrink, story};
 
 fn read_back(story: &Story) -> Story {
     let text = story.to_toml();
@@ -72,5 +72,47 @@ fn every_recorded_story_ends_as_its_file_expects() {
         let seed = story.seed.unwrap_or_else(|| panic!("{} names no seed", story.name));
         let run = run_story(&story, seed).unwrap();
         assert_eq!(run.complaints(&story), [""; 0], "{}", story.name);
+    }
+}
+
+/// Runs of a sweep without a guard until something breaks, and the runs that the shrinking may take.
+const MOST_RUNS: u64 = 1_536;
+const SHRINKING: u32 = 250;
+
+/// The first run that breaks what the guard protects, and how many runs that took.
+fn first_without(guard: Guard) -> Option<(Pick, u64)> {
+    let mut state = State::new(0, Some(guard));
+    while let Some(violations) = state.round(Plan { jobs: 2, runs: MOST_RUNS }, Some(guard), &|| {}).unwrap() {
+        let breaks = |violation: &&Violation| violation.complaints[0].starts_with("verdict ");
+        if let Some(first) = violations.iter().find(breaks) {
+            return Some((first.run, state.totals.runs));
+        }
+    }
+    None
+}
+
+/// What breaks without this guard is found, shrunk to four faults at most, and does not break with the guard.
+fn is_found_and_shrunk(guard: Guard) {
+    let (pick, runs) = first_without(guard).unwrap_or_else(|| panic!("{guard} is not missed in {MOST_RUNS} runs"));
+    let shrunk = shrink(&story(pick, Some(guard)), SHRINKING, 2).unwrap();
+    let small = read_back(&shrunk.story);
+    println!(
+        "without {guard}: run {pick}, within {runs} runs; shrunk to {} faults in {} runs",
+        small.faults.len(),
+        shrunk.runs
+    );
+    assert_eq!(small, shrunk.story);
+    assert!(small.faults.len() <= 4, "{}", small.to_toml());
+    let seed = small.seed.unwrap();
+    assert_eq!(run_story(&small, seed).unwrap().complaints(&small), [""; 0], "{}", small.to_toml());
+    let guarded = Story { without: None, ..small.clone() };
+    assert_eq!(run_story(&guarded, seed).unwrap().verdict.broken(), None, "with {guard}: {}", small.to_toml());
+}
+
+/// Those that a few hundred runs miss at the least; `leaseproof sweep --without GUARD` looks longer for the others.
+#[test]
+fn what_breaks_without_a_guard_is_found_and_shrunk() {
+    for guard in [Guard::CasAtClaim, Guard::FenceComplete, Guard::FenceHeartbeat] {
+        is_found_and_shrunk(guard);
     }
 }

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod coverage;
 pub mod decisions;
 pub mod explore;
+pub mod exports;
 mod group;
 pub mod matrix;
 mod matrix_table;

@@ -107,6 +107,10 @@ fn on_model(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
         let why = "--seed and --seeds choose simulated runs; the model takes all interleavings: leave them out";
         return Err(Failure::BadInput(why.to_owned()));
     }
+    if args.perfetto.is_some() || args.shiviz.is_some() {
+        let why = "--perfetto and --shiviz show simulated runs; leave them out, or take --on sim";
+        return Err(Failure::BadInput(why.to_owned()));
+    }
     let outcome = run_story(story)?;
     let Some((verdict, trace)) = outcome.verdicts.last_key_value() else {
         return Err(Failure::Internal(format!("{}: the model found no ending", story.name)));

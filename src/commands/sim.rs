@@ -84,6 +84,7 @@ pub fn replay(story: &Story, args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
         trace_file::write(path, &run.trace)?;
     }
+    super::exports::write(args.perfetto.as_deref(), args.shiviz.as_deref(), &run.header, &run.lines)?;
     // One run alone may well pass a fault by, e.g. because another executor was first.
     let unstruck = if count > 1 { story.unstruck(&tally.struck) } else { Vec::new() };
     if args.json {

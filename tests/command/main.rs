@@ -8,6 +8,7 @@ mod output;
 mod pictures;
 mod queue;
 mod signals;
+mod sweep;
 mod theory;
 mod work;
 

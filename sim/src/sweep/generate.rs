@@ -7,11 +7,14 @@
 use std::collections::BTreeSet;
 
 use leaseproof_rules::{Backoff, EffectRule, Guard, Instruments, OnExhausted, OnUnknown, Policy, Reason};
-use leaseproof_scenarios::{Effect, Executor, Expect, PersonAct, PersonDecision, RunEnd, Story, Task, Timing, Verdict};
+use leaseproof_scenarios::{
+    Act, Effect, Executor, Expect, Fault, Node, Op, PersonAct, PersonDecision, Phase, Point, RunEnd, Story, Task,
+    Timing, Trigger, Verdict,
+};
 
 use super::draw::Draw;
 use super::pick::Pick;
-use super::schedule::{Mix, fault};
+use super::schedule::{Mix, fault, zombie};
 
 /// Beyond every time that a story of a sweep needs to be resolved.
 const HORIZON_MS: u64 = 6 * 3_600_000;
@@ -37,6 +40,8 @@ pub fn story(pick: Pick, without: Option<Guard>) -> Story {
 
 fn drawn(seed: u64, without: Option<Guard>) -> Story {
     let draw = &mut Draw::new(seed, OF_STORY);
+    // A fifth of the stories is about one thing: somebody stands still behind a write or a call, for longer than the lease.
+    let of_zombie = draw.chance(20);
     let policy = policy(draw);
     let deadline_ms = draw.one(&[1_000, 2_000, 5_000]);
     let timing = Timing {
@@ -49,7 +54,7 @@ fn drawn(seed: u64, without: Option<Guard>) -> Story {
     let tasks: Vec<Task> =
         (1..=draw.one(&[1, 1, 2, 2, 3, 4])).map(|number| task(draw, number, &policy, with_effects)).collect();
     let mut executors = vec![Executor { name: "w1".to_owned(), slots: slots(draw), start_ms: 0 }];
-    for number in 2..=draw.one(&[1, 2, 2, 2, 3, 3]) {
+    for number in 2..=if of_zombie { draw.one(&[1, 1, 2]) } else { draw.one(&[1, 2, 2, 2, 3, 3]) } {
         let start_ms = draw.one(&[0, 0, 5_000, policy.lease_ms]);
         executors.push(Executor { name: format!("w{number}"), slots: slots(draw), start_ms });
     }
@@ -69,13 +74,47 @@ fn drawn(seed: u64, without: Option<Guard>) -> Story {
         decisions: Vec::new(),
         expect: expect(),
     };
-    story.decisions = decisions(draw, &story);
     let mix = Mix::draw(draw, &story);
-    for _ in 0..draw.one(&[0, 1, 2, 2, 3, 3, 4, 5, 6, 8]) {
+    if of_zombie {
+        story.faults.push(zombie(draw, &story));
+    }
+    for _ in 0..if of_zombie { draw.one(&[0, 0, 1, 2]) } else { draw.one(&[0, 1, 2, 2, 3, 3, 4, 5, 6, 8]) } {
         let fault = fault(draw, &mix, &story);
         story.faults.push(fault);
     }
+    let questions = questions(draw, &story);
+    story.faults.extend(questions);
+    if story.faults.iter().any(asks) {
+        for effect in story.tasks.iter_mut().filter_map(|task| task.effect.as_mut()) {
+            let instruments = &mut effect.rule.instruments;
+            (instruments.status_query, instruments.idempotency_key) = (true, false);
+        }
+    }
+    // Last: whether a person may let a task run again depends on its instruments.
+    story.decisions = decisions(draw, &story, if of_zombie { 80 } else { 40 });
     story
+}
+
+/// Whether a fault strikes where the third party is asked.
+fn asks(fault: &Fault) -> bool {
+    matches!(fault.trigger, Trigger::At { point: Point { op: Op::Query, .. }, .. })
+}
+
+/// Nobody asks the third party but of a call that nothing was heard of: for each fault at a question one that leads to it.
+fn questions(draw: &mut Draw, story: &Story) -> Vec<Fault> {
+    let mut leading = |fault: &Fault| {
+        let phase = draw.one(&[Phase::Request, Phase::Reply]);
+        let trigger = Trigger::At { point: Point { op: Op::Call, phase }, nth: 1 };
+        match fault.on {
+            // It keeps its lease and asks by itself.
+            Node::Executor(_) => Fault { trigger, on: fault.on, act: Act::Lose { times: 1 } },
+            _ => {
+                let on = Node::Executor(draw.index(story.executors.len()));
+                Fault { trigger, on, act: Act::Crash { restart_ms: Some(2 * story.policy.lease_ms) } }
+            }
+        }
+    };
+    story.faults.iter().filter(|fault| asks(fault)).take(2).map(&mut leading).collect()
 }
 
 /// Nothing is known of how it ends, but that no property breaks.
@@ -150,8 +189,8 @@ fn effect(draw: &mut Draw, work_ms: u64) -> Effect {
     }
 }
 
-fn decisions(draw: &mut Draw, story: &Story) -> Vec<PersonDecision> {
-    if !draw.chance(40) {
+fn decisions(draw: &mut Draw, story: &Story, percent: u32) -> Vec<PersonDecision> {
+    if !draw.chance(percent) {
         return Vec::new();
     }
     let mut decisions = Vec::new();

@@ -91,6 +91,15 @@ pub(super) fn fault(draw: &mut Draw, mix: &Mix, story: &Story) -> Fault {
     Fault { trigger: Trigger::After { ms: start_ms + moment(draw, story) }, on, act: act(draw, kind, on, story) }
 }
 
+/// A process that stands still before a request leaves, and goes on when others have long dealt with its task.
+pub(super) fn zombie(draw: &mut Draw, story: &Story) -> Fault {
+    let requests: Vec<Point> = points(story).into_iter().filter(|point| point.phase == Phase::Request).collect();
+    let point = draw.one(&requests);
+    let on = if point.op.is_sweepers() { Node::Sweeper } else { Node::Executor(draw.index(story.executors.len())) };
+    let ms = story.policy.lease_ms * draw.number(2..=4) / 2 + 2 * story.timing.sweep_ms + draw.number(0..=20) * 500;
+    Fault { trigger: Trigger::At { point, nth: draw.one(&[1, 1, 1, 2]) }, on, act: Act::Pause { ms } }
+}
+
 /// Some time within the first three leases.
 fn moment(draw: &mut Draw, story: &Story) -> u64 {
     draw.number(0..=6 * story.policy.lease_ms / 1_000) * 500

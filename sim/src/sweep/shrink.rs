@@ -36,8 +36,9 @@ impl Symptom {
             Err(RunError::Room(crate::room::RoomError::Panicked { .. })) => Some(Symptom::Panic),
             Err(_) => None,
             Ok(run) => run.verdict.broken().map(Symptom::Property).or_else(|| {
-                let unexplained =
-                    !run.defects.is_empty() || run.findings.iter().any(|finding| finding.property.is_none());
+                let unexplained = run.divergence.is_some()
+                    || !run.defects.is_empty()
+                    || run.findings.iter().any(|finding| finding.property.is_none());
                 unexplained.then_some(Symptom::Defect)
             }),
         }
