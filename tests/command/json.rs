@@ -211,7 +211,7 @@ fn replay_on_both_rungs() {
         assert!(told["verdict"].is_string() && told["events"].as_u64().unwrap() > 5);
         let trace = std::fs::read_to_string(place.path().join("trace.jsonl")).unwrap();
         assert!(trace.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
-        assert!(trace.starts_with("{\"leaseproof_trace\":1,"));
+        assert!(trace.starts_with("{\"leaseproof_trace\":2,"));
         assert_eq!(trace.lines().count() - 1, told["events"].as_u64().unwrap() as usize);
         assert_eq!(told["trace_sha256"], sha256(&trace));
         // And in another process.

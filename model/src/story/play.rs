@@ -305,11 +305,12 @@ impl Play<'_> {
                 if alarm.at(timer.wire.sent + script.deadline) {
                     out.push(Step::Deadline(slot));
                 }
-                if timer.wire.stage == Stage::Connecting
-                    && script.retries.iter().fold(false, |due, after| alarm.just(timer.wire.sent + after) || due)
-                    && self.may_connect(index, timer.asks)
-                {
-                    out.push(Step::Connect(slot));
+                if timer.wire.stage == Stage::Connecting {
+                    // Each of them is a time to wake up at: all are told to the alarm.
+                    let due = script.retries.iter().filter(|after| alarm.just(timer.wire.sent + **after)).count() > 0;
+                    if due && self.may_connect(index, timer.asks) {
+                        out.push(Step::Connect(slot));
+                    }
                 }
             }
             if runs[at].phase.is_at_work() && alarm.at(timer.beat_sent + script.act_for) {
@@ -339,7 +340,8 @@ impl Play<'_> {
     pub fn may_connect(&self, executor: usize, asks: bool) -> bool {
         let node = Node::Executor(executor);
         let cut = self.is_cut(node, Node::ThirdParty) || self.is_cut(Node::ThirdParty, node);
-        !cut && !(asks && matches!(self.live.third_party, Life::Down(_)))
+        let refused = asks && matches!(self.live.third_party, Life::Down(_));
+        !cut && !refused
     }
 
     /// Whether an executor has leases to renew.

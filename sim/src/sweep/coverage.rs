@@ -114,11 +114,12 @@ impl Place {
 
     /// Whether a fault of this kind can strike there.
     pub fn can(self, blow: Blow) -> bool {
-        match (self.point, blow, self.role) {
-            (None, Blow::Lose, _) => false,
-            (None, Blow::CutDatabase, Role::ThirdParty) | (None, Blow::CutThirdParty, Role::Database) => false,
-            _ => true,
-        }
+        !matches!(
+            (self.point, blow, self.role),
+            (None, Blow::Lose, _)
+                | (None, Blow::CutDatabase, Role::ThirdParty)
+                | (None, Blow::CutThirdParty, Role::Database)
+        )
     }
 }
 

@@ -363,7 +363,8 @@ impl Validator<'_> {
             self.by(line, "sweeper")?;
         }
         let lost = task.status == Some(Status::Running) && !by_person;
-        if !lost && !(by_person && task.status == Some(Status::WaitManual)) {
+        let reopened = by_person && task.status == Some(Status::WaitManual);
+        if !lost && !reopened {
             return wrong("a sweeper learns of a task in RUNNING, a person of one in WAIT_MANUAL", &["nothing"]);
         }
         if self.guards == Guards::ALL && lost && !account.answers(task.epoch).filter_map(told).any(|told| told == entry)
