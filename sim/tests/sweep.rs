@@ -112,7 +112,11 @@ fn is_found_and_shrunk(guard: Guard) {
 /// Those that a few hundred runs miss at the least; `leaseproof sweep --without GUARD` looks longer for the others.
 #[test]
 fn what_breaks_without_a_guard_is_found_and_shrunk() {
-    for guard in [Guard::CasAtClaim, Guard::FenceComplete, Guard::FenceHeartbeat] {
+    use Guard::{BumpOnDecision, BumpOnEscalate, FenceFailure, FenceJournal, IntentBeforeCall};
+    for guard in [Guard::CasAtClaim, Guard::FenceComplete, Guard::FenceHeartbeat, FenceFailure, FenceJournal] {
+        is_found_and_shrunk(guard);
+    }
+    for guard in [BumpOnDecision, BumpOnEscalate, IntentBeforeCall] {
         is_found_and_shrunk(guard);
     }
 }
