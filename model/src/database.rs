@@ -1,6 +1,8 @@
 //! The database: applies writes as [`judge`] says, and keeps journal, budgets and ghosts.
 
-use leaseproof_rules::{Actor, Counts, Decision, Entry, Judgement, Reason, Status, Verb, Write, judge};
+use leaseproof_rules::{
+    Actor, Counts, Decision, Entry, Judgement, Reason, Status, Verb, Write, entry_after_intent, judge,
+};
 
 use crate::fail_over;
 use crate::properties;
@@ -105,7 +107,10 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
     match verb {
         // Of a lease that had ended only without its guard.
         Verb::Heartbeat => task.expired = false,
-        Verb::Intent => record(setup, index, task, request.step, Entry::Intent),
+        Verb::Intent => {
+            let before = task.journal.filter(|_| request.step == task.step);
+            record(setup, index, task, request.step, entry_after_intent(before));
+        }
         _ => {}
     }
     let counts = Counts { attempts: before.attempts.into(), interruptions: before.interruptions.into() };

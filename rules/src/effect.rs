@@ -151,6 +151,17 @@ pub fn entry_after(before: Option<Entry>, outcome: CallOutcome) -> Entry {
     }
 }
 
+/// What the journal says after an intent was written into it. `before`: what it said until then.
+///
+/// Nobody means to call again what is done. An intent that comes then was sent before the call, given up by its sender and
+/// sent once more: it arrives late, and what is known stays known.
+pub fn entry_after_intent(before: Option<Entry>) -> Entry {
+    match before {
+        Some(Entry::Done) => Entry::Done,
+        None | Some(Entry::Intent | Entry::NotDone) => Entry::Intent,
+    }
+}
+
 /// Whether a task with this unknown effect may go on by itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Unknown {

@@ -6,7 +6,7 @@
 //! - [`judge`]: what a conditional write does to a row: compare-and-set, fencing, lease (P2, A1);
 //! - [`Policy`]: what is set per task (A4);
 //! - [`decide`]: what to do with a RUNNING task, from what can be seen of it (A1–A3, M1–M3, E);
-//! - [`effect_step`], [`entry_after`], [`settle`]: what the effect journal allows (E-A, E-B, E-C);
+//! - [`effect_step`], [`entry_after`], [`entry_after_intent`], [`settle`]: what the effect journal allows (E-A, E-B, E-C);
 //! - [`Property`]: the sentences that must hold; [`Guard`]: what can be switched off to see one fail.
 
 #![deny(missing_docs)]
@@ -23,7 +23,7 @@ mod transition;
 pub use decide::{Decision, Observation, Progress, Reason, Signal, UnknownEffect, decide, decide_under};
 pub use effect::{
     Answer, CallOutcome, EffectRule, EffectStep, Entry, Instruments, Unknown, effect_step, entry_after,
-    idempotency_key, query_token, settle, settle_under,
+    entry_after_intent, idempotency_key, query_token, settle, settle_under,
 };
 pub use guard::{Guard, Guards};
 pub use policy::{Backoff, OnExhausted, OnPartial, OnUnknown, Policy, PolicyError};

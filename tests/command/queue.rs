@@ -122,7 +122,8 @@ fn the_list_has_pages_and_filters() {
 #[test]
 fn a_sweep_reports_in_numbers() {
     let place = Place::with_queue();
-    let nothing = json!({"seen": 0, "requeued": 0, "escalated": 0, "waiting": 0, "overtaken": 0, "failed": 0});
+    let nothing =
+        json!({"seen": 0, "requeued": 0, "escalated": 0, "waiting": 0, "overtaken": 0, "failed": 0, "cut": 0});
     assert_eq!(place.json(&["queue", "sweep"]), nothing);
 }
 

@@ -35,6 +35,7 @@ macro_rules! every_case {
             completions::attempts_and_interruptions_are_counted_apart,
             completions::a_task_that_is_not_there_is_named,
             journal::intent_and_outcome_read_back_with_their_rule,
+            journal::a_late_copy_of_an_intent_undoes_nothing,
             journal::every_declaration_survives_the_journal,
             journal::a_zombie_writes_no_intent_and_no_outcome,
             journal::after_the_lease_an_outcome_is_heard_but_no_intent,

@@ -1,7 +1,7 @@
 //! The effect journal (M3): fenced like everything else, and written by the statement that decides.
 
 use leaseproof_queue::rules::{
-    EffectRule, Entry, Instruments, Judgement, OnPartial, OnUnknown, Reason, Refusal, Row, Status,
+    EffectRule, Entry, Instruments, Judgement, OnPartial, OnUnknown, Reason, Refusal, Row, Status, entry_after_intent,
 };
 use leaseproof_queue::store::{Learnt, UnknownInJournal};
 
@@ -17,6 +17,29 @@ const RUNNING_AT_1: Judgement = Judgement::Applied { status: Status::Running, ep
 
 fn done(key: &str) -> Learnt<'_> {
     Learnt { key, state: Entry::Done, rule: ASKABLE }
+}
+
+/// What the network has kept and delivers after its sender has sent it again and gone on (rules: `entry_after_intent`).
+pub async fn a_late_copy_of_an_intent_undoes_nothing(db: &Db) {
+    let store = db.store().await;
+    let id = enqueue(&store).await;
+    claim_one(&store, "worker").await;
+    for before in [None, Some(Entry::Intent), Some(Entry::NotDone), Some(Entry::Done)] {
+        let key = before.map_or("none", Entry::name);
+        if let Some(state) = before {
+            assert_eq!(store.intent(by(id, 1), key, ASKABLE).await.unwrap(), RUNNING_AT_1);
+            if state != Entry::Intent {
+                let learnt = Learnt { key, state, rule: ASKABLE };
+                store.outcome(by(id, 1), learnt, Some("{\"no\": 7}")).await.unwrap();
+            }
+        }
+        assert_eq!(store.intent(by(id, 1), key, ASKABLE).await.unwrap(), RUNNING_AT_1);
+        let journal = store.journal(id).await.unwrap();
+        let entry = journal.iter().find(|entry| entry.key == key).unwrap();
+        assert_eq!(entry.state, entry_after_intent(before), "{key}");
+        let outcome = before.filter(|state| *state == Entry::Done).map(|_| "{\"no\": 7}");
+        assert_eq!(entry.outcome.as_deref(), outcome, "{key}");
+    }
 }
 
 pub async fn intent_and_outcome_read_back_with_their_rule(db: &Db) {

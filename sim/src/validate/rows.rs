@@ -5,7 +5,7 @@ use std::fmt;
 
 use leaseproof_rules::{
     Actor, Answer, CallOutcome, Counts, EffectRule, EffectStep, Entry, Epoch, Guard, Guards, Judgement, Row, Status,
-    TRANSITIONS, Verb, Write, effect_step, entry_after, judge,
+    TRANSITIONS, Verb, Write, effect_step, entry_after, entry_after_intent, judge,
 };
 use leaseproof_scenarios::RunEnd;
 
@@ -180,7 +180,7 @@ impl Validator<'_> {
         if verb != Verb::Heartbeat
             && let Some(entry) = line.entry.as_deref().and_then(Entry::from_name)
         {
-            task.entry = Some(entry);
+            task.entry = Some(if verb == Verb::Intent { entry_after_intent(task.entry) } else { entry });
         }
         if verb == Verb::Intent
             && let Some(run) = task.runs.get_mut(&epoch)
@@ -254,6 +254,8 @@ impl Validator<'_> {
             Verb::Complete if run.end != Some(RunEnd::Ok) => {
                 wrong("the handler has not come to a good end", &["run_end with ok first"])
             }
+            // A late copy, which changes nothing.
+            Verb::Intent if task.entry == Some(Entry::Done) => Ok(()),
             Verb::Intent if run.number.is_none() || run.end.is_some() => {
                 wrong("no handler of this run is at work", &["run_begin first"])
             }

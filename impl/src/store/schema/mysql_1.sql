@@ -117,6 +117,7 @@ DROP TRIGGER IF EXISTS tasks_record_update;
 CREATE TRIGGER tasks_record_update AFTER UPDATE ON tasks FOR EACH ROW
 BEGIN
   DECLARE now_ms BIGINT DEFAULT {now};
+  DECLARE is_intent BOOLEAN DEFAULT COALESCE(NEW.last_effect_state = 'INTENT', FALSE);
   IF NEW.record_no <> OLD.record_no THEN
     INSERT INTO task_events
       (task_id, at_ms, epoch, verb, actor, from_status, to_status, note, effect_key, beat_gap_ms)
@@ -128,9 +129,13 @@ BEGIN
       INSERT INTO effects (task_id, effect_key, epoch, state, rule, outcome, at_ms)
       VALUES (NEW.id, NEW.last_effect_key, OLD.epoch, NEW.last_effect_state, NEW.last_effect_rule,
               NEW.last_effect_outcome, now_ms)
+      -- As the rules have it: a late copy of an intent undoes nothing. The state comes last, since the others read it.
       ON DUPLICATE KEY UPDATE
-        epoch = OLD.epoch, state = NEW.last_effect_state, rule = NEW.last_effect_rule,
-        outcome = NEW.last_effect_outcome, at_ms = now_ms;
+        epoch = IF(is_intent AND state = 'DONE', epoch, OLD.epoch),
+        rule = IF(is_intent AND state = 'DONE', rule, NEW.last_effect_rule),
+        outcome = IF(is_intent AND state = 'DONE', outcome, NEW.last_effect_outcome),
+        at_ms = IF(is_intent AND state = 'DONE', at_ms, now_ms),
+        state = IF(is_intent AND state = 'DONE', state, NEW.last_effect_state);
     END IF;
   ELSEIF NEW.status <> OLD.status OR NEW.epoch <> OLD.epoch THEN
     -- USER() is who is connected; CURRENT_USER() would be who made the trigger.

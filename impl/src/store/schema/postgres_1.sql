@@ -128,7 +128,9 @@ BEGIN
             NEW.last_effect_outcome, now_ms)
     ON CONFLICT (task_id, effect_key) DO UPDATE SET
       epoch = excluded.epoch, state = excluded.state, rule = excluded.rule, outcome = excluded.outcome,
-      at_ms = excluded.at_ms;
+      at_ms = excluded.at_ms
+    -- As the rules have it: a late copy of an intent undoes nothing.
+    WHERE NOT (journal.state = 'DONE' AND excluded.state = 'INTENT');
   END IF;
   RETURN NULL;
 END $$;

@@ -126,7 +126,9 @@ BEGIN
           NEW.last_effect_outcome, {now})
   ON CONFLICT (task_id, effect_key) DO UPDATE SET
     epoch = excluded.epoch, state = excluded.state, rule = excluded.rule, outcome = excluded.outcome,
-    at_ms = excluded.at_ms;
+    at_ms = excluded.at_ms
+  -- As the rules have it: a late copy of an intent undoes nothing.
+  WHERE NOT (effects.state = 'DONE' AND excluded.state = 'INTENT');
 END;
 
 CREATE TRIGGER task_events_no_update BEFORE UPDATE ON task_events
