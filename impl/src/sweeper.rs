@@ -235,7 +235,8 @@ impl Sweeper {
                     let judgement = store.requeue(by, task.record_no, delay_ms, learnt).await?;
                     return Ok(settled(judgement, Settled::Requeued));
                 }
-                Decision::Escalate(reason) | Decision::Fail(reason) => {
+                // Sagas are not supported here: what can not go on goes to a person.
+                Decision::Escalate(reason) | Decision::Fail(reason) | Decision::Compensate { reason, .. } => {
                     // What the third party said is not lost with the decision that it did not change.
                     if let Some(effect) = &next
                         && let Some(state) = self.queries.learnt(&task.kind, &effect.key, effect.rule, answer)

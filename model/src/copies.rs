@@ -74,6 +74,7 @@ impl Sent {
         c.field(&mut request.learnt);
         c.field(&mut request.reason);
         c.small(&mut request.step, 2);
+        c.field(&mut request.turns);
         c.small(slot, 2);
     }
 }

@@ -6,6 +6,7 @@ use leaseproof_rules::{
 
 use crate::fail_over;
 use crate::properties;
+use crate::saga;
 use crate::state::{State, Task};
 use crate::world::{Flaw, Setup};
 
@@ -28,6 +29,8 @@ pub struct Request {
     pub delay_ms: u32,
     /// The step of the effect that a journal entry is about.
     pub step: u8,
+    /// The task is to be undone from now on (E5).
+    pub turns: bool,
 }
 
 impl Request {
@@ -43,6 +46,10 @@ impl Request {
                 let delay_ms = u32::try_from(delay_ms).unwrap_or(u32::MAX);
                 Some(Request { learnt, delay_ms, ..plain(requeue, to) })
             }
+            // Both reasons to turn put the task back, as the writer may.
+            Decision::Compensate { reason, learnt } => {
+                Some(Request { learnt, reason: Some(reason), turns: true, ..plain(requeue, Status::Pending) })
+            }
             Decision::Escalate(reason) => {
                 Some(Request { reason: Some(reason), ..plain(hand_over, Status::WaitManual) })
             }
@@ -52,7 +59,7 @@ impl Request {
 
     /// A write that carries nothing but its epoch.
     pub fn plain(task: usize, verb: Verb, to: Status, epoch: u8) -> Request {
-        Request { task, verb, to, epoch, learnt: None, reason: None, delay_ms: 0, step: 0 }
+        Request { task, verb, to, epoch, learnt: None, reason: None, delay_ms: 0, step: 0, turns: false }
     }
 
     /// The same, about this step of the effect.
@@ -63,6 +70,9 @@ impl Request {
 
 /// Enters what became of a step into the journal. Once it is done the journal goes on to the next.
 fn record(setup: &Setup, index: usize, task: &mut Task, step: u8, entry: Entry) {
+    if task.turned > 0 {
+        return saga::record(setup, task, step, entry);
+    }
     // The journal is past this step: its owner has reported it after somebody had read of the intent.
     if step < task.step {
         return;
@@ -120,8 +130,12 @@ pub fn apply(setup: &Setup, state: &mut State, request: Request) -> Judgement {
     if verb.actor() == Actor::Person {
         task.decided = before.epoch;
     }
+    if request.turns {
+        saga::turn(task);
+    }
     if !matches!(verb, Verb::Heartbeat | Verb::Intent | Verb::Outcome) {
-        task.reason = reason;
+        // A task that is undone keeps why.
+        task.reason = reason.or(task.reason.filter(|_| task.turned > 0));
         (task.expired, task.overrun) = (false, false);
         (task.owner, task.superseded) = (0, false);
         task.due = !(setup.timed && task.status == Status::RetryWait);

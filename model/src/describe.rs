@@ -33,7 +33,16 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
     };
     let worker = |run: u8| format!("w{}", run + 1);
     let sweeper = |by: u8| SWEEPERS[usize::from(by)];
-    let verb = || model.request_of(before, action).map_or("write", |request| Verb::name(request.verb));
+    let verb = || {
+        let request = model.request_of(before, action);
+        let turns = request.is_some_and(|request| request.turns);
+        let verb = request.map_or("write", |request| Verb::name(request.verb));
+        if turns { format!("{verb} to undo") } else { verb.to_owned() }
+    };
+    let call = |task: u8, epoch: u8| match before.tasks[usize::from(task)].goes_back(epoch) {
+        true => "compensation",
+        false => "call",
+    };
     match *action {
         Action::Look { run, task } => format!("{}: reads t{} as a candidate", worker(run), task + 1),
         Action::Exchange { run: w, fate } => format!("{}: {} {}{}", worker(w), verb(), run(w), fate_text(fate)),
@@ -50,7 +59,12 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
         Action::NotSent { run: w } => format!("{}: can not reach the third party, {}", worker(w), run(w)),
         Action::Deliver { task, token, step, lost } => {
             let reply = if lost { ", reply lost" } else { "" };
-            format!("third party: call of t{}{} with token {token} arrives{reply}", task + 1, of_step(step))
+            format!(
+                "third party: {} of t{}{} with token {token} arrives{reply}",
+                call(task, token),
+                task + 1,
+                of_step(step)
+            )
         }
         Action::DeliverPart { task, token, parts } => {
             format!("third party: call of t{} with token {token} arrives, done up to part {parts}, no reply", task + 1)
@@ -59,7 +73,7 @@ pub fn describe(model: &LeaseModel, before: &State, action: &Action) -> String {
             format!("third party: a copy of the call of t{}{} with token {token} arrives", task + 1, of_step(step))
         }
         Action::CallLost { task, token, step } => {
-            format!("network: call of t{}{} with token {token} is lost", task + 1, of_step(step))
+            format!("network: {} of t{}{} with token {token} is lost", call(task, token), task + 1, of_step(step))
         }
         Action::Deadline { run: w } => format!("{}: no reply in time, {}", worker(w), run(w)),
         Action::Query { run: w, fate } => format!("{}: asks the third party, {}{}", worker(w), run(w), fate_text(fate)),

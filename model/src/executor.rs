@@ -9,6 +9,7 @@ use leaseproof_rules::{
 };
 
 use crate::database::{Request, write_entry};
+use crate::saga;
 use crate::state::{Phase, Run, State};
 use crate::world::{Flaw, Setup};
 
@@ -92,6 +93,7 @@ pub fn next(setup: &Setup, state: &State, slot: usize) -> Next {
         Phase::Calling => Next::Call,
         Phase::Recording => outcome(run, Entry::Done),
         Phase::Retracting => outcome(run, Entry::NotDone),
+        Phase::Completing if state.tasks[task].goes_back(run.epoch) => Next::Write(saga::ends(&state.tasks[task], run)),
         Phase::Completing => write(Verb::Complete, Status::Success),
         Phase::Failing | Phase::FailingBad | Phase::Unsure => {
             observe(setup, state, slot).map_or(Next::Wait, |seen| after_failure(setup, state, slot, &seen))
@@ -125,14 +127,14 @@ pub fn observe(setup: &Setup, state: &State, slot: usize) -> Option<Observation>
         attempts: u32::from(row.attempts),
         interruptions: u32::from(row.interruptions),
         unknown,
-        progress: setup.progress(index, row.recorded()),
+        progress: setup.progress(index, row.recorded(), row.goes_back(run.epoch)),
     })
 }
 
 /// The failing executor decides by the same rule as the sweeper (A3).
 fn after_failure(setup: &Setup, state: &State, slot: usize, seen: &Observation) -> Next {
     let run = state.runs[slot];
-    let decision = setup.decide(seen);
+    let decision = setup.decide(run.task.into(), seen);
     match Request::of_decision(run.task.into(), run.epoch, decision, Verb::Retry, Verb::GiveUp) {
         Some(request) => Next::Write(request.at_step(run.step)),
         None if decision == Decision::Ask => Next::Query,
@@ -160,17 +162,25 @@ pub fn begin(setup: &Setup, state: &mut State, slot: usize) {
     let run = &mut state.runs[slot];
     (run.epoch, run.step) = (task.epoch, step);
     run.earlier_open = first == Some(EffectStep::Call) && journal == Some(Entry::Intent);
+    let back = task.goes_back(run.epoch);
     match first {
         Some(EffectStep::Call) => run.phase = Phase::Working,
         Some(EffectStep::Stop) => run.phase = Phase::Doomed,
-        Some(EffectStep::Reuse | EffectStep::Skip) | None => pass_step(setup, run),
+        Some(EffectStep::Reuse | EffectStep::Skip) | None => pass_step(setup, run, back),
     }
 }
 
 /// A step is done, or left out: of the next one nothing is in the journal yet.
-fn pass_step(setup: &Setup, run: &mut Run) {
-    let more = usize::from(run.step) + 1 < setup.steps_of(run.task.into());
-    run.step += u8::from(more);
+fn pass_step(setup: &Setup, run: &mut Run, back: bool) {
+    let more = if back {
+        run.step > 0 && setup.flaw != Some(Flaw::UndoesOnlyTheLast)
+    } else {
+        usize::from(run.step) + 1 < setup.steps_of(run.task.into())
+    };
+    run.step = match back {
+        true => run.step - u8::from(more),
+        false => run.step + u8::from(more),
+    };
     run.phase = if more { Phase::Working } else { Phase::Finishing };
 }
 
@@ -199,11 +209,12 @@ pub fn hear(setup: &Setup, state: &mut State, slot: usize, heard: Heard) {
         write_entry(setup, state, state.runs[slot].task.into());
     }
     let run = &mut state.runs[slot];
+    let back = state.tasks[usize::from(run.task)].goes_back(run.epoch);
     match (run.phase, heard) {
         // A claim of unknown outcome is forgotten: nobody runs it, and if it was made its lease ends.
         (Phase::Claiming, _) => *run = Run::IDLE,
         (Phase::Intending, Heard::Accepted) => run.phase = Phase::Calling,
-        (Phase::Recording, Heard::Accepted) => pass_step(setup, run),
+        (Phase::Recording, Heard::Accepted) => pass_step(setup, run, back),
         (Phase::Retracting, Heard::Accepted) => run.phase = Phase::Failing,
         (Phase::Calling | Phase::Waiting, Heard::CallDone) => called(run, CallOutcome::Done),
         (Phase::Calling | Phase::Waiting, Heard::CallNotDone) => called(run, CallOutcome::NotDone),

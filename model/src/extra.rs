@@ -20,12 +20,14 @@ pub struct Extras {
     pub copies: bool,
     /// The database may lose its last commit, see [`crate::fail_over`].
     pub past: bool,
+    /// Steps may be undone, see [`crate::saga`].
+    pub saga: bool,
 }
 
 impl Extras {
     /// None of them: most worlds, and all stories.
     pub const NONE: Extras =
-        Extras { boots: false, second_sweeper: false, releases: false, copies: false, past: false };
+        Extras { boots: false, second_sweeper: false, releases: false, copies: false, past: false, saga: false };
 
     /// How many sweepers there are, each with a memory of its own.
     pub const fn sweepers(self) -> u8 {
@@ -43,6 +45,7 @@ impl Extras {
             c.field(&mut self.releases);
             c.field(&mut self.copies);
             c.field(&mut self.past);
+            c.field(&mut self.saga);
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod outside;
 pub mod packed;
 pub mod person;
 pub mod properties;
+mod saga;
 pub mod state;
 pub mod story;
 pub mod sweeper;

@@ -8,6 +8,7 @@ use std::ops::Range;
 use leaseproof_rules::{Answer, Guard, Instruments, query_token};
 
 use crate::properties;
+use crate::saga;
 use crate::state::State;
 use crate::world::Setup;
 
@@ -35,6 +36,9 @@ pub fn take_call(setup: &Setup, state: &mut State, task: usize, token: u8, step:
 ///
 /// `stops_after`: it does only so many of the parts. A repeated key is known part by part.
 pub fn call(setup: &Setup, state: &mut State, index: usize, token: u8, step: u8, stops_after: Option<u8>) -> bool {
+    if state.tasks[index].goes_back(token) {
+        return saga::undo(setup, state, index, token, step);
+    }
     let has = instruments(setup, index);
     let task = &mut state.tasks[index];
     if has.execution_token {
@@ -45,6 +49,7 @@ pub fn call(setup: &Setup, state: &mut State, index: usize, token: u8, step: u8,
     }
     let parts = parts_of(setup, index, step);
     let count = stops_after.map_or(parts.len(), usize::from);
+    let before = *task;
     // A key that is another one in every run is never a repeated one.
     let knows = has.idempotency_key && setup.guards.has(Guard::StableKey);
     for times in &mut task.ledger[parts][..count] {
@@ -53,7 +58,7 @@ pub fn call(setup: &Setup, state: &mut State, index: usize, token: u8, step: u8,
         }
     }
     let after = *task;
-    state.bad |= properties::broken_by_call(setup, index, &after);
+    state.bad |= properties::broken_by_call(setup, index, &before, &after);
     true
 }
 
@@ -68,6 +73,9 @@ pub fn query(setup: &Setup, state: &mut State, index: usize, epoch: u8, step: u8
     let task = &mut state.tasks[index];
     if instruments(setup, index).execution_token {
         task.fence = task.fence.max(token);
+    }
+    if task.goes_back(epoch) {
+        return if saga::is_undone(setup, task, step) { Answer::Done } else { Answer::NotDone };
     }
     match task.is_done(parts_of(setup, index, step)) {
         Some(true) => Answer::Done,

@@ -178,6 +178,13 @@ fn describe_task(task: &Task, shape: Shape) -> String {
         let times = task.ledger[..shape.parts].iter().map(|times| format!("{times}×"));
         add(format!("effect happened {}", times.collect::<Vec<_>>().join(" ")));
     }
+    if task.turned > 0 {
+        add(format!("is undone since epoch {}", task.turned));
+    }
+    if task.undone.iter().any(|&times| times > 0) {
+        let times = task.undone[..shape.parts].iter().map(|times| format!("{times}×"));
+        add(format!("compensation made {}", times.collect::<Vec<_>>().join(" ")));
+    }
     if task.fence > 0 {
         add(format!("third party refuses tokens below {}", task.fence));
     }

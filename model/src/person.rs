@@ -4,6 +4,7 @@ use leaseproof_rules::{Entry, Judgement, Status, Verb};
 
 use crate::database::{Request, apply};
 use crate::outside;
+use crate::saga;
 use crate::state::{Phase, State};
 use crate::world::Setup;
 
@@ -50,9 +51,13 @@ pub fn may_rerun(setup: &Setup, state: &State, index: usize) -> bool {
     (by_key || whole) && !call_is_pending(setup, state, index)
 }
 
-/// Whether the call of this task has happened, as somebody who looks now finds out; `None`: in part.
+/// Whether the call of this task, of a saga that goes back its compensation, has happened, as somebody who looks now finds
+/// out; `None`: in part.
 pub fn truth(setup: &Setup, state: &State, index: usize) -> Option<bool> {
     let task = &state.tasks[index];
+    if task.turned > 0 {
+        return Some(saga::is_undone(setup, task, task.step));
+    }
     task.is_done(outside::parts_of(setup, index, task.step))
 }
 

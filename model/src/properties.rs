@@ -66,7 +66,13 @@ pub(crate) fn broken_by_write(
             Property::OnlyFailuresUseUpAttempts,
             applied
                 && after.reason == Some(Reason::AttemptsExhausted)
-                && u32::from(after.attempts) < policy.max_attempts,
+                && u32::from(after.attempts) < policy.max_attempts
+                // A saga that turns begins to count anew, and keeps why it has turned.
+                && after.turned == 0,
+        ),
+        (
+            Property::CompensationLeavesNothing,
+            after.turned > 0 && write.verb == Verb::GiveUp && after.status == Status::Fail && something_is_left(after),
         ),
     ])
 }
@@ -84,10 +90,35 @@ fn is_missed(setup: &Setup, index: usize, task: &Task) -> bool {
     setup.effects[index].is_some_and(|rule| rule.on_unknown != OnUnknown::Skip && missing())
 }
 
+fn something_is_left(task: &Task) -> bool {
+    task.ledger.iter().zip(task.undone).any(|(&happened, undone)| happened > 0 && undone == 0)
+}
+
 /// What an executed call breaks.
-pub(crate) fn broken_by_call(setup: &Setup, index: usize, after: &Task) -> u16 {
+pub(crate) fn broken_by_call(setup: &Setup, index: usize, before: &Task, after: &Task) -> u16 {
     let may_repeat = setup.effects[index].is_some_and(|rule| rule.on_unknown == OnUnknown::Repeat);
-    mask(&[(Property::EffectAtMostOnce, after.happened() > 1 && !may_repeat)])
+    let parts = before.ledger.iter().zip(after.ledger).zip(after.undone);
+    let too_late = parts.into_iter().any(|((&before, after), undone)| after > before && undone > 0);
+    mask(&[
+        (Property::EffectAtMostOnce, after.happened() > 1 && !may_repeat),
+        (Property::CompensationComesAfter, too_late),
+        (
+            Property::CompensationLeavesNothing,
+            after.turned > 0 && after.status == Status::Fail && something_is_left(after),
+        ),
+    ])
+}
+
+/// What the compensation of a part breaks. With a key, to undo what has not happened does nothing.
+pub(crate) fn broken_by_undo(setup: &Setup, index: usize, after: &Task, part: usize) -> u16 {
+    let by_key = setup.effects[index].is_some_and(|rule| rule.instruments.idempotency_key);
+    let later = part + 1..setup.shape.parts;
+    let out_of_order = later.into_iter().any(|later| after.ledger[later] > 0 && after.undone[later] == 0);
+    let too_early = after.ledger[part] == 0 && !by_key;
+    mask(&[
+        (Property::EffectAtMostOnce, after.undone[part] > 1),
+        (Property::CompensationComesAfter, out_of_order || too_early),
+    ])
 }
 
 /// Every task is in SUCCESS, FAIL or WAIT_MANUAL; an outbox entry is, or is not to be: its task has not succeeded. Or a
@@ -142,7 +173,9 @@ pub(crate) fn declared<M: Model<State = Packed> + AsRef<World>>() -> Vec<Checked
         OnlyAPersonLeavesWaitManual,
         DecisionStands,
         AttemptsAreBounded,
-        OnlyFailuresUseUpAttempts
+        OnlyFailuresUseUpAttempts,
+        CompensationLeavesNothing,
+        CompensationComesAfter
     ];
     all.push(Checked::sometimes(crate::witness::CONCURRENT_EXECUTION, |model: &M, state| {
         concurrent_execution(&model.as_ref().setup, &state.unpack())
@@ -170,6 +203,7 @@ mod tests {
             broken_by_write(&setup, 0, &before, write, applied, &after)
         };
         use Status::*;
+        let once = Task { ledger: [1, 0, 0, 0], ..Task::NEW };
         let decided = Task { decided: 4, ..row(Pending, 5) };
         let cases = [
             (Property::OneCurrentOwner, row(Running, 1), write(Verb::Claim, 0), row(Running, 2)),
@@ -206,10 +240,22 @@ mod tests {
             assert_ne!(broken(before, write, after) & bit(property), 0, "{property}");
         }
         assert_eq!(
-            broken_by_call(&setup, 0, &Task { ledger: [2, 0, 0, 0], ..Task::NEW }),
+            broken_by_call(&setup, 0, &once, &Task { ledger: [2, 0, 0, 0], ..once }),
             bit(Property::EffectAtMostOnce)
         );
-        assert_eq!(broken_by_call(&setup, 0, &Task { ledger: [1, 0, 0, 0], ..Task::NEW }), 0);
+        assert_eq!(broken_by_call(&setup, 0, &Task::NEW, &once), 0);
+        let undone = Task { undone: [1, 0, 0, 0], ..once };
+        let early = Task { undone: [1, 0, 0, 0], ..Task::NEW };
+        assert_eq!(broken_by_undo(&setup, 0, &undone, 0), 0);
+        assert_eq!(broken_by_undo(&setup, 0, &early, 0), bit(Property::CompensationComesAfter));
+        assert_eq!(broken_by_call(&setup, 0, &early, &undone), bit(Property::CompensationComesAfter));
+        let twice = Task { undone: [2, 0, 0, 0], ..once };
+        assert_eq!(broken_by_undo(&setup, 0, &twice, 0), bit(Property::EffectAtMostOnce));
+        let back = Task { turned: 3, ..row(Running, 4) };
+        let given_up = Write { verb: Verb::GiveUp, to: Fail, epoch: 4 };
+        let failed = |undone| broken(back, given_up, Task { status: Fail, epoch: 5, undone, ..back });
+        assert_eq!(failed([0; 4]), bit(Property::CompensationLeavesNothing));
+        assert_eq!(failed([1, 0, 0, 0]), 0);
         let fine = broken(row(Running, 1), write(Verb::Complete, 1), row(Success, 1));
         assert_eq!(fine, 0, "an owner's success breaks nothing");
     }

@@ -51,6 +51,10 @@ pub struct Task {
     pub ledger: [u8; MAX_PARTS],
     /// The newest execution token that the third party has seen.
     pub fence: u8,
+    /// A saga that goes back: the row's epoch when it turned, 0 before. Runs with a later one undo. See [`crate::saga`].
+    pub turned: u8,
+    /// By part: how often its compensation was made. Saturates at [`State::LEDGER_MAX`].
+    pub undone: [u8; MAX_PARTS],
     /// Calls under way to the third party, see [`Shape::call_bit`]. They outlive their sender.
     pub calls: u32,
 }
@@ -73,6 +77,8 @@ impl Task {
         decided: 0,
         ledger: [0; MAX_PARTS],
         fence: 0,
+        turned: 0,
+        undone: [0; MAX_PARTS],
         calls: 0,
     };
 
@@ -91,9 +97,10 @@ impl Task {
         }
     }
 
-    /// Steps that the journal has as done or past.
+    /// Steps that the journal has as done or past; of a saga that goes back, those that are left to undo.
     pub fn recorded(&self) -> u8 {
-        self.step + u8::from(self.journal == Some(Entry::Done))
+        let done = u8::from(self.journal == Some(Entry::Done));
+        if self.turned > 0 { self.step + 1 - done } else { self.step + done }
     }
 
     /// How often the part that happened most often has happened.
@@ -128,6 +135,9 @@ impl Task {
             c.small(&mut self.owner, 2);
             c.field(&mut self.superseded);
         }
+        if shape.extras.saga {
+            c.small(&mut self.turned, EPOCH_BITS);
+        }
     }
 }
 
@@ -140,6 +150,11 @@ impl Piece for Task {
             c.small(times, 2);
         }
         c.small(&mut self.fence, EPOCH_BITS);
+        if shape.extras.saga {
+            for times in &mut self.undone[..shape.parts] {
+                c.small(times, 2);
+            }
+        }
         c.bits(&mut self.calls, 32);
     }
 }

@@ -49,8 +49,13 @@ pub fn observe(setup: &Setup, state: &State, index: usize, seen: &Seen) -> Optio
             answer: seen.answer,
             asked_ms: 0,
         }),
-        progress: setup.progress(index, seen.recorded),
+        progress: setup.progress(index, seen.recorded, row.goes_back(seen.epoch)),
     })
+}
+
+/// The step at which it was: the one after those that are recorded or, on the way back, the last that is left.
+pub fn step_at_hand(state: &State, index: usize, seen: &Seen) -> u8 {
+    seen.recorded - u8::from(seen.recorded > 0 && state.tasks[index].goes_back(seen.epoch))
 }
 
 /// What follows from what was read.
@@ -64,10 +69,9 @@ pub fn next_after(setup: &Setup, state: &State, index: usize, seen: &Seen, asked
     if let Some(unknown) = &mut observation.unknown {
         unknown.asked_ms = asked_ms;
     }
-    let decision = setup.decide(&observation);
+    let decision = setup.decide(index, &observation);
     match Request::of_decision(index, seen.epoch, decision, Verb::Requeue, Verb::Escalate) {
-        // An unknown step is the one after those that are recorded.
-        Some(request) => Next::Write(request.at_step(seen.recorded)),
+        Some(request) => Next::Write(request.at_step(step_at_hand(state, index, seen))),
         None if decision == Decision::Ask => Next::Query,
         None => Next::Forget,
     }

@@ -163,7 +163,8 @@ impl LeaseModel {
             Action::SweeperAsks { by, task, fate } => {
                 let index = usize::from(task);
                 let seen = *state.memory(by, index);
-                let answer = self.ask(state, index, seen.epoch, seen.recorded, fate);
+                let step = sweeper::step_at_hand(state, index, &seen);
+                let answer = self.ask(state, index, seen.epoch, step, fate);
                 let told = Seen { answer: Some(answer), ..seen };
                 let forgets = sweeper::next(setup, state, index, &told) == sweeper::Next::Forget;
                 *state.memory_mut(by, index) = if forgets { Seen::NOTHING } else { told };

@@ -31,8 +31,14 @@ fn witness(name: impl Into<String>, seen: impl Fn(&LeaseModel, &State) -> bool +
 }
 
 /// The decisions, as they are called; what they carry aside.
-const DECISIONS: [&str; 5] =
-    ["to wait", "to let it run again", "to ask the third party", "to hand it to a person", "to end it in FAIL"];
+const DECISIONS: [&str; 6] = [
+    "to wait",
+    "to let it run again",
+    "to ask the third party",
+    "to hand it to a person",
+    "to end it in FAIL",
+    "to undo it",
+];
 
 const fn number_of(decision: &Decision) -> usize {
     match decision {
@@ -41,6 +47,7 @@ const fn number_of(decision: &Decision) -> usize {
         Decision::Ask => 2,
         Decision::Escalate(_) => 3,
         Decision::Fail(_) => 4,
+        Decision::Compensate { .. } => 5,
     }
 }
 
@@ -83,19 +90,24 @@ pub fn witnesses() -> Vec<Witness> {
 /// does not come.
 fn decides(model: &LeaseModel, state: &State, like: &dyn Fn(&Decision) -> bool) -> bool {
     let setup = &model.world.setup;
-    let on = |mut observation: leaseproof_rules::Observation| {
-        let decision = setup.decide(&observation);
+    let on = |task: usize, mut observation: leaseproof_rules::Observation| {
+        let decision = setup.decide(task, &observation);
         let mut unanswered = || {
             let unknown = observation.unknown.as_mut()?;
             unknown.answer = Some(Answer::Unavailable);
-            Some(setup.decide(&observation))
+            Some(setup.decide(task, &observation))
         };
         like(&decision) || (decision == Decision::Ask && unanswered().is_some_and(|decision| like(&decision)))
     };
     let sweepers = 0..setup.shape.extras.sweepers();
     let mut read = sweepers.flat_map(|by| (0..setup.shape.tasks).map(move |task| (by, task)));
-    read.any(|(by, task)| sweeper::observe(setup, state, task, state.memory(by, task)).is_some_and(on))
-        || (0..setup.shape.runs).any(|slot| executor::observe(setup, state, slot).is_some_and(on))
+    let failed = |slot: usize| {
+        let task = usize::from(state.runs[slot].task);
+        executor::observe(setup, state, slot).is_some_and(|seen| on(task, seen))
+    };
+    read.any(|(by, task)| {
+        sweeper::observe(setup, state, task, state.memory(by, task)).is_some_and(|seen| on(task, seen))
+    }) || (0..setup.shape.runs).any(failed)
 }
 
 /// Whether a fault can happen in a world: by what the world is made of.

@@ -1,7 +1,7 @@
 //! What a world is made of: how many tasks and executors, the rules in force, what may go wrong.
 
 use leaseproof_rules::{
-    Backoff, EffectRule, Guard, Guards, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Progress,
+    Backoff, EffectRule, Guard, Guards, Instruments, OnExhausted, OnPartial, OnUnknown, Policy, Progress, Saga,
 };
 
 use crate::extra::Extras;
@@ -57,10 +57,17 @@ impl Setup {
     }
 
     /// What can be seen of a checkpointed effect of which the journal has so many steps as done or past.
-    pub fn progress(&self, task: usize, recorded: u8) -> Option<Progress> {
+    ///
+    /// `back`: so many are left to undo.
+    pub fn progress(&self, task: usize, recorded: u8, back: bool) -> Option<Progress> {
         let rule = self.effects[task].filter(|rule| rule.instruments.checkpoints)?;
         let of = u32::try_from(self.shape.parts).unwrap_or(u32::MAX);
-        Some(Progress { done: recorded.into(), of, on_partial: rule.on_partial })
+        let saga = match (back, rule.instruments.compensation) {
+            (true, _) => Saga::Back,
+            (false, true) => Saga::Forward,
+            (false, false) => Saga::None,
+        };
+        Some(Progress { done: recorded.into(), of, on_partial: rule.on_partial, saga })
     }
 }
 
@@ -71,6 +78,10 @@ pub enum Flaw {
     FromTheStart,
     /// The outbox entry is written after SUCCESS, in a transaction of its own (E3).
     EntryAfterSuccess,
+    /// Steps are undone from the first to the last (E5).
+    UndoesInOrder,
+    /// What comes before the last recorded step is not undone (E5).
+    UndoesOnlyTheLast,
 }
 
 /// Which ends a handler may choose, besides success.
@@ -183,6 +194,12 @@ pub enum WorldError {
         /// Asked for.
         tasks: usize,
     },
+    /// An effect that can not be declared like this.
+    #[error("{why}")]
+    Effect {
+        /// What does not go together.
+        why: &'static str,
+    },
     /// More parts than the state has room for.
     #[error("an effect of {parts} parts; accepted: 1 to {max}, which is what epochs up to {needed} leave room for")]
     Parts {
@@ -245,6 +262,7 @@ impl World {
         for effect in &mut self.setup.effects[..self.setup.shape.tasks] {
             *effect = Some(rule);
         }
+        self.setup.shape.extras.saga = instruments.compensation;
         let mut words = Vec::new();
         for (has, word) in [
             (instruments.idempotency_key, "key"),
@@ -252,6 +270,7 @@ impl World {
             (instruments.execution_token, "token"),
             (instruments.checkpoints, "checkpoints"),
             (instruments.outbox, "outbox"),
+            (instruments.compensation, "compensation"),
         ] {
             words.extend(has.then_some(word));
         }
@@ -376,11 +395,15 @@ impl World {
         let runs = runs.saturating_add(2 * u32::from(bounded != [true; 2])).saturating_add(self.releases.into());
         // The commit that is lost is made again, with an epoch above it.
         let runs = runs.saturating_add(self.fail_over.is_some().into());
-        let lives = u32::from(self.reruns.unwrap_or(0)) + 1;
+        // A saga that turns gets both budgets back.
+        let lives = u32::from(self.reruns.unwrap_or(0)) + 1 + u32::from(self.setup.shape.extras.saga);
         let blind = if guards.has(Guard::CasAtClaim) { 1 } else { 2 };
         let needed = runs.saturating_mul(2).saturating_add(1).saturating_mul(lives).saturating_mul(blind);
         if needed >= u32::from(MAX_EPOCH) {
             return Err(WorldError::Epochs { needed });
+        }
+        for rule in self.setup.effects.into_iter().flatten() {
+            rule.validate().map_err(|why| WorldError::Effect { why })?;
         }
         if self.fail_over.is_some() && self.setup.shape.tasks != 1 {
             return Err(WorldError::LostCommit { tasks: self.setup.shape.tasks });

@@ -9,6 +9,7 @@ const NONE: Instruments = Instruments::NONE;
 const KEY: Instruments = Instruments { idempotency_key: true, ..NONE };
 const QUERY: Instruments = Instruments { status_query: true, ..NONE };
 const BOTH: Instruments = Instruments { execution_token: true, ..QUERY };
+const FENCED_KEY: Instruments = Instruments { execution_token: true, ..KEY };
 
 /// The worlds in which the design is checked by default.
 ///
@@ -16,6 +17,7 @@ const BOTH: Instruments = Instruments { execution_token: true, ..QUERY };
 /// None in a released build: a test builds them all.
 pub fn default_worlds() -> Result<Vec<World>, WorldError> {
     let steps = |instruments| Instruments { checkpoints: true, ..instruments };
+    let saga = |instruments| Instruments { checkpoints: true, compensation: true, ..instruments };
     Ok(vec![
         World::lease(1, 3)?.errors().hangs(),
         World::lease(1, 3)?.errors().reruns(1),
@@ -48,6 +50,11 @@ pub fn default_worlds() -> Result<Vec<World>, WorldError> {
         World::lease(2, 2)?.outbox(KEY, OnUnknown::Escalate),
         World::lease(2, 1)?.outbox(BOTH, OnUnknown::Escalate).errors(),
         World::lease(2, 1)?.outbox(NONE, OnUnknown::Repeat).errors(),
+        World::lease(1, 2)?.effect(saga(NONE), OnUnknown::Escalate).parts(2).errors().budgets(1, 0),
+        World::lease(1, 2)?.effect(saga(KEY), OnUnknown::Escalate).parts(2).budgets(1, 0),
+        World::lease(1, 1)?.effect(saga(BOTH), OnUnknown::Escalate).parts(2).errors().budgets(1, 1),
+        World::lease(1, 2)?.effect(saga(FENCED_KEY), OnUnknown::Escalate).parts(2).budgets(1, 0),
+        World::lease(1, 1)?.effect(saga(QUERY), OnUnknown::Escalate).parts(2).bad_input().hangs().budgets(1, 1),
         World::lease(1, 3)?.restarts(),
         World::lease(1, 2)?.restarts().errors(),
         World::lease(1, 3)?.restarts().effect(NONE, OnUnknown::Escalate),
@@ -123,6 +130,10 @@ pub fn ablation_world(guard: Guard) -> Result<World, WorldError> {
         Guard::TokenInQuery => calls(World::lease(1, 2)?, BOTH),
         Guard::CasAtSweep => calls(World::lease(1, 2)?, BOTH).errors(),
         Guard::BootIdentity => World::lease(1, 2)?.restarts(),
+        Guard::KnownBeforeUndo => {
+            let saga = Instruments { checkpoints: true, compensation: true, ..KEY };
+            calls(World::lease(1, 1)?, saga).parts(2).errors().budgets(1, 1)
+        }
         Guard::CasAtDecision => calls(World::lease(1, 1)?, NONE).reruns(2).two_persons(),
     };
     Ok(world.guards(Guards::without(guard)))
@@ -147,6 +158,7 @@ pub const fn protects(guard: Guard) -> Property {
         | Guard::TokenForNotDone
         | Guard::TokenInQuery
         | Guard::StableKey => Property::EffectAtMostOnce,
+        Guard::KnownBeforeUndo => Property::CompensationComesAfter,
         Guard::OverrunRule | Guard::DatabaseClock | Guard::EndedIsEnded | Guard::BootIdentity => {
             Property::EventuallyResolved
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::effect::{Answer, EffectRule, Entry, Unknown, settle_under};
+use crate::effect::{Answer, EffectRule, Entry, Unknown, settle_back, settle_under};
 use crate::guard::{Guard, Guards};
 use crate::policy::{OnExhausted, OnPartial, Policy};
 
@@ -60,13 +60,27 @@ pub struct Progress {
     pub of: u32,
     /// What its declaration says of some but not all.
     pub on_partial: OnPartial,
+    /// Whether its steps can be undone, or are being undone; `done` are then those that are left to undo.
+    pub saga: Saga,
+}
+
+/// Whether an effect with checkpoints can be undone step by step (E5).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Saga {
+    /// It can not.
+    #[default]
+    None,
+    /// It can, and is on its way forward.
+    Forward,
+    /// It is being undone, in reverse order. There is no way forward any more.
+    Back,
 }
 
 impl Progress {
     /// Whether a person has to say what becomes of it, once `learnt` is recorded too (M4).
     pub fn waits_for_a_person(self, learnt: Option<Entry>) -> bool {
         let done = self.done.saturating_add(u32::from(learnt == Some(Entry::Done)));
-        self.on_partial == OnPartial::Escalate && (1..self.of).contains(&done)
+        self.on_partial == OnPartial::Escalate && self.saga != Saga::Back && (1..self.of).contains(&done)
     }
 }
 
@@ -86,17 +100,20 @@ pub enum Reason {
     NotRetryable = 4,
     /// Which parts of an outside effect are done is known, and what to do about the rest is not (E-C, M4).
     PartlyDone = 5,
+    /// Undoing what was done has failed as often as the policy allows, or for good (E5).
+    CompensationFailed = 6,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 7] = [
         Reason::AttemptsExhausted,
         Reason::InterruptionsExhausted,
         Reason::Overrun,
         Reason::OutcomeUnknown,
         Reason::NotRetryable,
         Reason::PartlyDone,
+        Reason::CompensationFailed,
     ];
 
     /// The name stored and shown, e.g. `outcome_unknown`.
@@ -108,6 +125,7 @@ impl Reason {
             Reason::OutcomeUnknown => "outcome_unknown",
             Reason::NotRetryable => "not_retryable",
             Reason::PartlyDone => "partly_done",
+            Reason::CompensationFailed => "compensation_failed",
         }
     }
 
@@ -137,6 +155,15 @@ pub enum Decision {
     },
     /// Ask the third party about the unknown effect, then decide again.
     Ask,
+    /// Let it run again, at once, to undo its recorded steps in reverse order and then to end in FAIL (E5). Both budgets
+    /// begin anew.
+    Compensate {
+        /// Why it can not go on forward.
+        reason: Reason,
+        /// What was learnt of the unknown step, to be journalled in the same write. If it is unknown and nothing was
+        /// learnt, it is undone too.
+        learnt: Option<Entry>,
+    },
     /// WAIT_MANUAL.
     Escalate(Reason),
     /// FAIL, because the policy says so.
@@ -151,6 +178,12 @@ pub fn decide(policy: &Policy, seen: &Observation) -> Decision {
 /// [`decide`] with a guard removed; for ablations.
 pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Decision {
     let two_budgets = guards.has(Guard::TwoBudgets);
+    // Whoever is undoing has nowhere else to go: FAIL would leave what is not undone yet.
+    let goes_back = seen.progress.is_some_and(|progress| progress.saga == Saga::Back);
+    let ended = |reason| match goes_back {
+        true => Decision::Escalate(Reason::CompensationFailed),
+        false => ended(policy, reason),
+    };
     let (spent, budget, delay_ms, exhausted, bound) = match seen.signal {
         Signal::Beating => {
             let overrun = policy.expected_run_ms.is_some_and(|expected| seen.running_ms > expected);
@@ -166,21 +199,22 @@ pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Deci
                 true => (seen.interruptions, policy.max_interruptions, Reason::InterruptionsExhausted),
                 false => (one_budget(seen), policy.max_attempts, Reason::AttemptsExhausted),
             };
+            let reason = if goes_back { Reason::CompensationFailed } else { reason };
             (spent, budget, 0, Decision::Escalate(reason), Guard::BoundedInterruptions)
         }
         Signal::Failed { .. } => {
             let failures = seen.attempts.saturating_add(1);
             let spent = if two_budgets { failures } else { one_budget(seen) };
-            let exhausted = ended(policy, Reason::AttemptsExhausted);
+            let exhausted = ended(Reason::AttemptsExhausted);
             (spent, policy.max_attempts, policy.backoff.delay_ms(failures), exhausted, Guard::BoundedAttempts)
         }
     };
     // The unknown effect comes first: a person who gets the task for any other reason still has to know of it, and an
     // answer that can be had is had before the budgets end the task.
     let mut learnt = None;
-    if let Some(UnknownEffect { mut rule, answer, asked_ms }) = seen.unknown {
-        // A third party that does not answer for so long is one that can not be asked (M3).
-        rule.instruments.status_query &= answer != Some(Answer::Unavailable) || asked_ms < policy.ask_for_ms();
+    if let Some(unknown) = seen.unknown {
+        let UnknownEffect { mut rule, answer, .. } = unknown;
+        rule.instruments.status_query &= can_be_asked(unknown, policy);
         let settled = match guards.has(Guard::UnknownIsUnknown) {
             true => settle_under(rule, answer, guards),
             false => Unknown::Settled { learnt: Some(Entry::NotDone) },
@@ -201,12 +235,37 @@ pub fn decide_under(policy: &Policy, seen: &Observation, guards: Guards) -> Deci
         return Decision::Escalate(Reason::PartlyDone);
     }
     if seen.signal == (Signal::Failed { retryable: false }) {
-        return ended(policy, Reason::NotRetryable);
+        return undo_or(ended(Reason::NotRetryable), seen, learnt, policy, guards);
     }
     if spent >= budget && guards.has(bound) {
-        return exhausted;
+        return undo_or(exhausted, seen, learnt, policy, guards);
     }
     Decision::Requeue { delay_ms, learnt }
+}
+
+/// Where a saga can not go on forward and some of its steps are done, or may be, it goes back; else it ends like this.
+fn undo_or(end: Decision, seen: &Observation, learnt: Option<Entry>, policy: &Policy, guards: Guards) -> Decision {
+    let (Decision::Escalate(reason) | Decision::Fail(reason)) = end else { return end };
+    let Some(progress) = seen.progress.filter(|progress| progress.saga == Saga::Forward) else { return end };
+    if let (Some(unknown), None) = (seen.unknown, learnt) {
+        let mut rule = unknown.rule;
+        rule.instruments.status_query &= can_be_asked(unknown, policy);
+        return match settle_back(rule, unknown.answer, guards) {
+            Unknown::Settled { learnt } => Decision::Compensate { reason, learnt },
+            Unknown::Ask => Decision::Ask,
+            Unknown::Later => Decision::Wait,
+            Unknown::Escalate => Decision::Escalate(Reason::OutcomeUnknown),
+        };
+    }
+    match progress.done.saturating_add(u32::from(learnt == Some(Entry::Done))) {
+        0 => end,
+        _ => Decision::Compensate { reason, learnt },
+    }
+}
+
+/// A third party that does not answer for so long is one that can not be asked (M3).
+fn can_be_asked(unknown: UnknownEffect, policy: &Policy) -> bool {
+    unknown.answer != Some(Answer::Unavailable) || unknown.asked_ms < policy.ask_for_ms()
 }
 
 /// What is spent, this failure or loss included, where losses count as failures.

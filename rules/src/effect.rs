@@ -19,6 +19,9 @@ pub struct Instruments {
     /// E3: the call is not made by the task: what is to be called is written in the same transaction as its SUCCESS, and a
     /// relay makes the call later. The relay has the same question, and the other instruments answer it.
     pub outbox: bool,
+    /// E5: each step can be undone by a call of its own, for which the other instruments are true as for the step itself.
+    /// With a key the third party undoes what was done under it, and does nothing if nothing was.
+    pub compensation: bool,
 }
 
 impl Instruments {
@@ -29,6 +32,7 @@ impl Instruments {
         execution_token: false,
         checkpoints: false,
         outbox: false,
+        compensation: false,
     };
 
     /// The names of those that are there, as stories and reports write them.
@@ -39,6 +43,7 @@ impl Instruments {
             (self.execution_token, "execution_token"),
             (self.checkpoints, "checkpoints"),
             (self.outbox, "outbox"),
+            (self.compensation, "compensation"),
         ];
         all.into_iter().filter(|(there, _)| *there).map(|(_, name)| name)
     }
@@ -53,6 +58,28 @@ pub struct EffectRule {
     pub on_unknown: OnUnknown,
     /// What to do where it is known which of its steps are done, and some are not (M4).
     pub on_partial: OnPartial,
+}
+
+impl EffectRule {
+    /// Checks that what is declared goes together.
+    ///
+    /// # Errors
+    /// What does not, and what would.
+    pub const fn validate(self) -> Result<(), &'static str> {
+        if !self.instruments.compensation {
+            return Ok(());
+        }
+        if !self.instruments.checkpoints {
+            return Err("compensation undoes recorded steps: it needs checkpoints");
+        }
+        match (self.on_unknown, self.on_partial) {
+            (OnUnknown::Escalate, OnPartial::Resume) => Ok(()),
+            (OnUnknown::Escalate, OnPartial::Escalate) => Err(
+                "either what is partly done is undone or a person decides about it: compensation or on_partial = escalate",
+            ),
+            _ => Err("what was repeated or skipped can not be undone: compensation needs on_unknown = escalate"),
+        }
+    }
 }
 
 /// An entry of the effect journal; with checkpoints, of one step. No entry: the call was never about to be made (E-A).
@@ -207,6 +234,25 @@ pub fn settle_under(rule: EffectRule, answer: Option<Answer>, guards: Guards) ->
     match rule.on_unknown {
         OnUnknown::Repeat | OnUnknown::Skip => Unknown::Settled { learnt: None },
         OnUnknown::Escalate => Unknown::Escalate,
+    }
+}
+
+/// Settles, as far as its instruments go, an unknown step that is to be undone together with those before it (E5).
+/// `Settled` with nothing learnt: it is undone whatever became of it.
+///
+/// A compensation must come after its effect. So what may still arrive is not undone: except by its key, which makes
+/// undoing nothing harmless, and behind a token, which keeps the step from happening afterwards.
+pub fn settle_back(rule: EffectRule, answer: Option<Answer>, guards: Guards) -> Unknown {
+    let Instruments { idempotency_key, status_query, execution_token, .. } = rule.instruments;
+    if idempotency_key && execution_token || !guards.has(Guard::KnownBeforeUndo) {
+        return Unknown::Settled { learnt: None };
+    }
+    match answer {
+        None if status_query => Unknown::Ask,
+        Some(Answer::Unavailable) if status_query => Unknown::Later,
+        Some(Answer::Done) => Unknown::Settled { learnt: Some(Entry::Done) },
+        Some(Answer::NotDone) if execution_token => Unknown::Settled { learnt: Some(Entry::NotDone) },
+        _ => Unknown::Escalate,
     }
 }
 

@@ -57,11 +57,13 @@ pub enum Guard {
     /// A process is told by its boot id, new at every start, and never by an address or a process id, which are used
     /// again (A2).
     BootIdentity = 22,
+    /// A step of unknown outcome is not undone before it is known, or surely can not happen any more (E5).
+    KnownBeforeUndo = 23,
 }
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Guard; 23] = [
+    pub const ALL: [Guard; 24] = [
         Guard::FenceComplete,
         Guard::FenceHeartbeat,
         Guard::CasAtClaim,
@@ -85,6 +87,7 @@ impl Guard {
         Guard::DatabaseClock,
         Guard::EndedIsEnded,
         Guard::BootIdentity,
+        Guard::KnownBeforeUndo,
     ];
 
     /// The name on the command line and in reports, e.g. `fence_complete`.
@@ -113,6 +116,7 @@ impl Guard {
             Guard::DatabaseClock => "database_clock",
             Guard::EndedIsEnded => "ended_is_ended",
             Guard::BootIdentity => "boot_identity",
+            Guard::KnownBeforeUndo => "known_before_undo",
         }
     }
 
@@ -126,6 +130,7 @@ impl Guard {
                 | Guard::DatabaseClock
                 | Guard::EndedIsEnded
                 | Guard::BootIdentity
+                | Guard::KnownBeforeUndo
         )
     }
 

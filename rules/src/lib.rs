@@ -20,10 +20,10 @@ mod property;
 mod status;
 mod transition;
 
-pub use decide::{Decision, Observation, Progress, Reason, Signal, UnknownEffect, decide, decide_under};
+pub use decide::{Decision, Observation, Progress, Reason, Saga, Signal, UnknownEffect, decide, decide_under};
 pub use effect::{
     Answer, CallOutcome, EffectRule, EffectStep, Entry, Instruments, Unknown, effect_step, entry_after,
-    entry_after_intent, idempotency_key, query_token, settle, settle_under,
+    entry_after_intent, idempotency_key, query_token, settle, settle_back, settle_under,
 };
 pub use guard::{Guard, Guards};
 pub use policy::{Backoff, OnExhausted, OnPartial, OnUnknown, Policy, PolicyError};

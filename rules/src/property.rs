@@ -35,11 +35,15 @@ pub enum Property {
     EventuallyResolved = 8,
     /// See [`Property::sentence`]. A4.
     OnlyFailuresUseUpAttempts = 9,
+    /// See [`Property::sentence`]. E5.
+    CompensationLeavesNothing = 10,
+    /// See [`Property::sentence`]. E5.
+    CompensationComesAfter = 11,
 }
 
 impl Property {
     /// Every property.
-    pub const ALL: [Property; 10] = [
+    pub const ALL: [Property; 12] = [
         Property::OneCurrentOwner,
         Property::StaleWriteChangesNothing,
         Property::EffectAtMostOnce,
@@ -49,6 +53,8 @@ impl Property {
         Property::DecisionStands,
         Property::AttemptsAreBounded,
         Property::OnlyFailuresUseUpAttempts,
+        Property::CompensationLeavesNothing,
+        Property::CompensationComesAfter,
         Property::EventuallyResolved,
     ];
 
@@ -64,6 +70,8 @@ impl Property {
             Property::DecisionStands => "decision_stands",
             Property::AttemptsAreBounded => "attempts_are_bounded",
             Property::OnlyFailuresUseUpAttempts => "only_failures_use_up_attempts",
+            Property::CompensationLeavesNothing => "compensation_leaves_nothing",
+            Property::CompensationComesAfter => "compensation_comes_after",
             Property::EventuallyResolved => "eventually_resolved",
         }
     }
@@ -87,6 +95,10 @@ impl Property {
             Property::DecisionStands => "a person's decision is not undone by an older run",
             Property::AttemptsAreBounded => "failed attempts and interruptions stay within their budgets",
             Property::OnlyFailuresUseUpAttempts => "a task whose attempts are exhausted has failed that often",
+            Property::CompensationLeavesNothing => "FAIL after compensation means that nothing of the effect is left",
+            Property::CompensationComesAfter => {
+                "a compensation comes after its effect, and after those of all later steps"
+            }
             Property::EventuallyResolved => "every task is eventually resolved: SUCCESS, FAIL or WAIT_MANUAL",
         }
     }

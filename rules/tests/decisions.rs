@@ -2,7 +2,7 @@
 
 use leaseproof_rules::{
     Answer, Backoff, CallOutcome, Decision, EffectRule, EffectStep, Entry, Guard, Guards, Instruments, Observation,
-    OnExhausted, OnPartial, OnUnknown, Policy, Progress, Reason, Signal, Status, Unknown, UnknownEffect, decide,
+    OnExhausted, OnPartial, OnUnknown, Policy, Progress, Reason, Saga, Signal, Status, Unknown, UnknownEffect, decide,
     decide_under, effect_step, entry_after, idempotency_key, query_token, settle,
 };
 use proptest::prelude::*;
@@ -229,7 +229,15 @@ fn what_is_known_to_be_partly_done_waits_for_a_person_where_its_declaration_says
     let policy = Policy { on_exhausted: OnExhausted::Fail, ..Policy::default() };
     let partly = Decision::Escalate(Reason::PartlyDone);
     let decided = |signal, on_partial, done, unknown| {
-        decide(&policy, &Observation { signal, unknown, progress: Some(Progress { done, of: 3, on_partial }), ..LOST })
+        decide(
+            &policy,
+            &Observation {
+                signal,
+                unknown,
+                progress: Some(Progress { done, of: 3, on_partial, saga: Saga::None }),
+                ..LOST
+            },
+        )
     };
     let on = Decision::Requeue { delay_ms: 0, learnt: None };
     for (done, expected) in [(0, on), (1, partly), (2, partly), (3, on)] {
@@ -310,4 +318,52 @@ fn a_third_party_that_does_not_answer_is_asked_for_ten_leases() {
     assert_eq!(after(u64::MAX, None, OnUnknown::Escalate), Decision::Ask);
     let done = Decision::Requeue { delay_ms: 0, learnt: Some(Entry::Done) };
     assert_eq!(after(u64::MAX, Some(Answer::Done), OnUnknown::Escalate), done);
+}
+
+/// E5: a saga that can not go on forward goes back, as soon as what is unknown is known or harmless.
+#[test]
+fn a_saga_that_can_not_go_on_goes_back() {
+    let policy = Policy { max_attempts: 1, max_interruptions: 0, on_exhausted: OnExhausted::Fail, ..Policy::default() };
+    let progress = |done, saga| Some(Progress { done, of: 3, on_partial: OnPartial::Resume, saga });
+    let at = |signal, done, saga, unknown| {
+        decide(&policy, &Observation { signal, unknown, progress: progress(done, saga), ..LOST })
+    };
+    let failed = Signal::Failed { retryable: true };
+    let back = |reason, learnt| Decision::Compensate { reason, learnt };
+    for (signal, reason) in [
+        (failed, Reason::AttemptsExhausted),
+        (Signal::Failed { retryable: false }, Reason::NotRetryable),
+        (Signal::LeaseExpired, Reason::InterruptionsExhausted),
+        (Signal::OwnerSuperseded, Reason::InterruptionsExhausted),
+    ] {
+        assert_eq!(at(signal, 2, Saga::Forward, None), back(reason, None));
+        assert_eq!(at(signal, 2, Saga::Back, None), Decision::Escalate(Reason::CompensationFailed));
+        assert!(!matches!(at(signal, 2, Saga::None, None), Decision::Compensate { .. }));
+        assert!(!matches!(at(signal, 0, Saga::Forward, None), Decision::Compensate { .. }), "there is nothing to undo");
+    }
+    let unknown = |idempotency_key, status_query, execution_token, answer| {
+        let instruments = Instruments {
+            idempotency_key,
+            status_query,
+            execution_token,
+            checkpoints: true,
+            compensation: true,
+            ..Instruments::NONE
+        };
+        Some(UnknownEffect { rule: EffectRule { instruments, ..EffectRule::default() }, answer, asked_ms: 0 })
+    };
+    let spent = |unknown| at(failed, 1, Saga::Forward, unknown);
+    let exhausted = Reason::AttemptsExhausted;
+    let person = Decision::Escalate(Reason::OutcomeUnknown);
+    assert_eq!(spent(unknown(true, false, true, None)), back(exhausted, None), "key and token");
+    assert_eq!(spent(unknown(true, false, false, None)), person, "a key does not keep it from happening later");
+    assert_eq!(spent(unknown(true, true, false, None)), Decision::Ask);
+    assert_eq!(spent(unknown(true, true, false, Some(Answer::Done))), back(exhausted, Some(Entry::Done)));
+    assert_eq!(spent(unknown(true, true, false, Some(Answer::NotDone))), person);
+    assert_eq!(spent(unknown(true, true, false, Some(Answer::Unavailable))), Decision::Wait);
+    assert_eq!(spent(unknown(false, true, true, Some(Answer::Done))), back(exhausted, Some(Entry::Done)));
+    assert_eq!(spent(unknown(false, true, true, Some(Answer::NotDone))), back(exhausted, Some(Entry::NotDone)));
+    assert_eq!(spent(unknown(false, false, true, None)), person);
+    let first = |unknown| at(failed, 0, Saga::Forward, unknown);
+    assert_eq!(first(unknown(false, true, true, Some(Answer::NotDone))), Decision::Fail(exhausted), "nothing to undo");
 }

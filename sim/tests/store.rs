@@ -59,7 +59,7 @@ async fn life() {
     assert_eq!(store.retry(by(2, 1), 1_000, None).await.unwrap(), Judgement::Refused(Refusal::WrongStatus));
     let given = Judgement::Applied { status: Status::WaitManual, epoch: 2 };
     assert_eq!(store.give_up(by(3, 1), Status::WaitManual, Reason::NotRetryable).await.unwrap(), given);
-    store.late_result(by(3, 1)).await.unwrap();
+    store.late_result(Fenced { note: Some("{}"), ..by(3, 1) }).await.unwrap();
 
     let task = store.task(3).await.unwrap();
     assert_eq!((task.status, task.reason), (Status::WaitManual, Some(Reason::NotRetryable)));

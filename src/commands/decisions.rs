@@ -89,11 +89,11 @@ struct Case {
 }
 
 fn to_json(found: &Combination) -> Declared<'_> {
-    let has = found.declaration.map(|(instruments, _)| instruments).unwrap_or_default();
+    let has = found.declaration.map(|call| call.rule.instruments).unwrap_or_default();
     Declared {
         declaration: declaration_text(found.declaration),
         instruments: has.names().collect(),
-        on_unknown: found.declaration.map(|(_, on_unknown)| on_unknown.name()),
+        on_unknown: found.declaration.map(|call| call.rule.on_unknown.name()),
         sound: found.is_sound(),
         maximal: found.is_maximal(),
         classes: found.classes.iter().map(|row| class(&found.policy, row)).collect(),
@@ -178,7 +178,7 @@ fn rows(group: &Group<'_>) -> String {
         .map(|line| [&line.sees, &line.decides, &line.safe].map(|cell| cell.replace("; ", ", ")).to_vec())
         .collect();
     let mut out = String::new();
-    let verdicts = group.first.classes.iter().map(|row| Some(row.verdict));
+    let verdicts = group.rows.iter().map(|row| Some(row.verdict));
     for (line, verdict) in
         layout(&["what is seen", "the rules", "safe"], &cells).iter().zip(std::iter::once(None).chain(verdicts))
     {

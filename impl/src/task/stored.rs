@@ -104,6 +104,9 @@ pub(crate) fn supported(rule: EffectRule) -> Result<(), &'static str> {
             "checkpoints are not supported in one effect: make each step an effect of its own, with its own key",
         );
     }
+    if rule.instruments.compensation {
+        return Err("compensation is not supported: undo in a task of its own, enqueued by whoever decides to");
+    }
     if rule.instruments.outbox {
         return Err("an outbox is not supported: make the call in the task, or enqueue a task of its own for it");
     }
@@ -262,6 +265,7 @@ mod tests {
         let has = |instruments| supported(EffectRule { instruments, ..EffectRule::default() });
         let why = |instruments| has(instruments).expect_err("it is not supported");
         assert!(why(Instruments { checkpoints: true, ..Instruments::NONE }).contains("checkpoints"));
+        assert!(why(Instruments { compensation: true, ..Instruments::NONE }).contains("compensation"));
         assert!(why(Instruments { outbox: true, ..Instruments::NONE }).contains("outbox"));
         let partial = EffectRule { on_partial: OnPartial::Escalate, ..EffectRule::default() };
         assert!(supported(partial).is_err_and(|why| why.contains("on_partial")));

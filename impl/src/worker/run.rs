@@ -241,7 +241,8 @@ async fn failed(shared: &Shared, run: &Run, policy: &Policy, error: TaskError) {
                 let to = waiting(delay_ms);
                 return reported(run, "retry", to, Some(&why), persist(run, Duration::ZERO, retry).await);
             }
-            end @ (Decision::Escalate(reason) | Decision::Fail(reason)) => {
+            // Sagas are not supported here: what can not go on goes to a person.
+            end @ (Decision::Escalate(reason) | Decision::Fail(reason) | Decision::Compensate { reason, .. }) => {
                 // What the third party said is not lost with the decision that it did not change.
                 if let Some((key, rule)) = &next
                     && let Some(state) = shared.queries.learnt(&run.task.kind, key, *rule, answer)

@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leaseproof_rules::{Decision, Observation, Signal};
+use leaseproof_rules::{Decision, Observation, OnPartial, Reason, Signal};
 
-use super::class::{candidates, classes_of, is_automatic, is_in, unanswered};
-use super::combinations::{Declaration, declaration_text, declarations, worlds};
-use super::judge::{Finding, From, judge, judge_with, run_text, settles};
+use super::class::{candidates, class_of, decided_on, is_automatic, unanswered};
+use super::combinations::{Declaration, Examined, declaration_text, declarations, worlds};
+use super::judge::{ALL, Finding, From, NEAR, judge, judge_with, run_text, settles};
 use super::strategy::DecideFn;
 use crate::check::ModelError;
 use crate::free::LeaseModel;
 use crate::graph::Graph;
 use crate::packed::Packed;
 use crate::person;
-use crate::state::{Phase, State};
-use crate::world::{Setup, World};
+use crate::state::{MAX_PARTS, Phase, Run, State};
+use crate::world::Setup;
 
 /// A decision that could be taken in a class, and what is found of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -128,23 +128,26 @@ impl Combination {
 pub fn examine(declaration: Declaration, decide: DecideFn) -> Result<Combination, ModelError> {
     let named = |error| ModelError::World { world: "knowledge".to_owned(), error };
     let mut found = Combination { declaration, policy: Default::default(), rules: Vec::new(), classes: Vec::new() };
-    for (mut world, signal) in worlds(declaration).map_err(named)? {
-        world.setup.strategy.base = decide;
-        world.validate().map_err(named)?;
-        found.policy = world.setup.policy.clone();
-        examine_world(&world, signal, &mut found)?;
+    for mut examined in worlds(declaration).map_err(named)? {
+        examined.world.setup.strategy.base = decide;
+        examined.world.validate().map_err(named)?;
+        found.policy = examined.world.setup.policy.clone();
+        examine_world(&examined, &mut found)?;
     }
     Ok(found)
 }
 
-/// Examines the declarations whose words contain `only`, on as many threads as there are cores. The order is that of
+/// Examines the declaration with the words `only` or, where there is none, those whose words contain it, on as many threads as there are cores. The order is that of
 /// [`declarations`], the answer the same in every run.
 ///
 /// # Errors
 /// As [`examine`].
 pub fn examine_all(only: &str, decide: DecideFn) -> Result<Vec<Combination>, ModelError> {
+    let all = declarations();
+    let exactly = all.iter().any(|declaration| declaration_text(*declaration) == only);
+    let is_chosen = |text: String| if exactly { text == only } else { text.contains(only) };
     let chosen: Vec<Declaration> =
-        declarations().into_iter().filter(|declaration| declaration_text(*declaration).contains(only)).collect();
+        all.into_iter().filter(|declaration| is_chosen(declaration_text(*declaration))).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -173,80 +176,117 @@ struct Sighting {
     run: Vec<String>,
 }
 
-type Sightings = BTreeMap<Observation, Vec<Sighting>>;
+/// The states of a class.
+#[derive(Default)]
+struct Sightings {
+    /// One of each kind.
+    kinds: Vec<Sighting>,
+    /// All in which somebody decides on this observation, or may, even if what is decided is of no use any more.
+    decisive: Vec<Packed>,
+}
 
-fn examine_world(world: &World, signal: Signal, found: &mut Combination) -> Result<(), ModelError> {
-    let mut sightings = Ok(Sightings::new());
-    let whole = From { model: LeaseModel::new(world.clone()), start: None };
-    let finding = judge_with(&whole, |graph| sightings = sight(graph, signal))?;
-    let sound = finding.is_safe();
-    found.rules.push((world.name.clone(), finding));
-    let mut sightings = sightings?;
-    let asked: Vec<Observation> =
-        sightings.keys().filter(|class| world.setup.decide(class) == Decision::Ask).map(unanswered).collect();
-    for class in asked {
-        sightings.entry(class).or_default();
+type Classes = BTreeMap<Observation, Sightings>;
+
+fn examine_world(examined: &Examined, found: &mut Combination) -> Result<(), ModelError> {
+    let Examined { world, task, .. } = examined;
+    let mut classes = Ok(Classes::new());
+    let finding = judge_with(&From::beginning(world.clone()), &ALL, |graph| classes = sight(graph, examined))?;
+    found.rules.push((world.name.clone(), finding.clone()));
+    let mut classes = classes?;
+    // Who asks decides at once on an answer that does not come.
+    let asks = |(class, _): &(&Observation, &Sightings)| world.setup.decide(*task, class) == Decision::Ask;
+    let asked: Vec<(Observation, Vec<Packed>)> =
+        classes.iter().filter(asks).map(|(class, states)| (unanswered(class), states.decisive.clone())).collect();
+    for (class, decisive) in asked {
+        classes.entry(class).or_default().decisive.extend(decisive);
     }
-    if sound {
-        for (class, sightings) in &sightings {
-            found.classes.push(examine_class(world, class, sightings)?);
+    if finding.is_safe() {
+        for (class, states) in &classes {
+            found.classes.push(examine_class(examined, &finding, class, states)?);
         }
     }
     Ok(())
 }
 
-/// What the sweeper can not see, and what makes the difference: whether the effect has happened, whether a call is still
-/// to come, whether the owner lives, whether faults are over.
-fn kind(setup: &Setup, state: &State) -> [bool; 4] {
-    let task = &state.tasks[0];
-    [
-        task.ledger.iter().any(|done| *done > 0),
-        person::call_is_pending(setup, state, 0),
-        state.is_renewed(0),
-        state.calm,
-    ]
+/// What the sweeper can not see, and what makes the difference: which parts of the effect have happened, whether a call is
+/// still to come, whether the owner lives, whether faults are over.
+fn kind(setup: &Setup, state: &State, index: usize) -> ([bool; MAX_PARTS], [bool; 3]) {
+    let happened = state.tasks[index].ledger.map(|times| times > 0);
+    (happened, [person::call_is_pending(setup, state, index), state.is_renewed(index), state.calm])
 }
 
-fn sight(graph: &Graph<'_, From>, signal: Signal) -> Result<Sightings, ModelError> {
+fn sight(graph: &Graph<'_, From>, examined: &Examined) -> Result<Classes, ModelError> {
     let model = &graph.model().model;
     let setup = &model.world.setup;
     let mut seen = BTreeSet::new();
-    let mut all = Sightings::new();
+    let mut all = Classes::new();
     for id in graph.ids() {
         let state = graph.state(id).unpack();
-        for class in classes_of(setup, &state).into_iter().filter(|class| class.signal == signal) {
-            if seen.insert((class, kind(setup, &state))) {
-                let run = run_text(model, &graph.trace_to(id)?);
-                all.entry(class).or_default().push(Sighting { state: *graph.state(id), run });
-            }
+        let class = class_of(setup, &state, examined.task).filter(|class| class.signal == examined.signal);
+        if let Some(class) = class
+            && seen.insert((class, kind(setup, &state, examined.task)))
+        {
+            let run = run_text(model, &graph.trace_to(id)?);
+            all.entry(class).or_default().kinds.push(Sighting { state: *graph.state(id), run });
+        }
+        for class in decided_on(setup, &state, examined.task).filter(|class| class.signal == examined.signal) {
+            all.entry(class).or_default().decisive.push(*graph.state(id));
         }
     }
+    // Whatever has been overtaken is no class of its own.
+    all.retain(|_, states| !states.kinds.is_empty());
     Ok(all)
 }
 
-fn with(world: &World, class: &Observation, decision: Decision, start: Option<Packed>) -> From {
-    let mut world = world.clone();
-    world.setup.strategy = world.setup.strategy.deviating(*class, decision);
-    From { model: LeaseModel::new(world), start }
+fn with(examined: &Examined, class: &Observation, decision: Decision, starts: &[Packed]) -> From {
+    let mut world = examined.world.clone();
+    world.setup.strategy = world.setup.strategy.deviating(examined.task, *class, decision);
+    From { model: LeaseModel::new(world), starts: starts.to_vec() }
 }
 
-/// What is found of a decision in a class, from some state on, and whether it settles the class from there.
-fn try_out(
-    world: &World,
+/// What is found of a decision in a class: of runs from the beginning.
+///
+/// A run that never comes to a state in which somebody decides on the class is a run of the rules, which are sound. So
+/// it is enough to look at what follows from there; where that breaks something, the whole run is looked for.
+fn try_everywhere(
+    examined: &Examined,
     class: &Observation,
     decision: Decision,
-    start: Option<Packed>,
+    states: &Sightings,
 ) -> Result<Candidate, ModelError> {
-    let in_class = |state: &State| is_in(&world.setup, state, class) && !owner_has_failed(state);
+    let whole = with(examined, class, decision, &[]);
+    let near = judge_with(&whole, &NEAR, |_| ())?;
+    if matches!(near, Finding::Refuted(_)) {
+        return Ok(Candidate { decision, finding: near, settles: None });
+    }
+    let tried = try_out(examined, class, decision, &states.decisive)?;
+    match tried.finding {
+        Finding::Refuted(_) => Ok(Candidate { decision, finding: judge(&whole)?, settles: None }),
+        _ => Ok(tried),
+    }
+}
+
+/// What is found of a decision in a class, from some states on, and whether it settles the class from there.
+fn try_out(
+    examined: &Examined,
+    class: &Observation,
+    decision: Decision,
+    starts: &[Packed],
+) -> Result<Candidate, ModelError> {
+    let (world, task) = (&examined.world, examined.task);
+    let in_class = |state: &State| {
+        class_of(&world.setup, state, task).as_ref() == Some(class) && !owner_has_failed(&world.setup, state, task)
+    };
     let mut settled = false;
-    let finding = judge_with(&with(world, class, decision, start), |graph| settled = settles(graph, in_class))?;
+    let finding =
+        judge_with(&with(examined, class, decision, starts), &ALL, |graph| settled = settles(graph, in_class))?;
     let settles = match (finding.is_safe(), settled) {
         (false, _) => None,
         (true, true) => Some(Settles::Yes),
         (true, false) if world.ends.hang => {
-            let mut lucky = world.clone();
-            lucky.ends.hang = false;
-            judge_with(&with(&lucky, class, decision, start), |graph| settled = settles(graph, in_class))?;
+            let mut lucky = examined.clone();
+            lucky.world.ends.hang = false;
+            judge_with(&with(&lucky, class, decision, starts), &ALL, |graph| settled = settles(graph, in_class))?;
             Some(if settled { Settles::IfHandlersEnd } else { Settles::No })
         }
         (true, false) => Some(Settles::No),
@@ -256,20 +296,25 @@ fn try_out(
 
 /// The owner has met an error and is about to say what follows (A3), or waits for a reply that will not come: what
 /// becomes of the task is its decision, whatever a sweeper does that finds its lease live.
-fn owner_has_failed(state: &State) -> bool {
-    let task = &state.tasks[0];
-    state.runs.iter().filter(|run| run.epoch == task.epoch).any(|run| match run.phase {
+fn owner_has_failed(setup: &Setup, state: &State, index: usize) -> bool {
+    let task = &state.tasks[index];
+    let owns = |run: &&Run| usize::from(run.task) == index && run.epoch == task.epoch;
+    state.runs.iter().filter(owns).any(|run| match run.phase {
         Phase::Retracting | Phase::Failing | Phase::FailingBad | Phase::Unsure => true,
-        Phase::Waiting => task.calls & (1 << run.epoch) == 0,
+        Phase::Waiting => !setup.shape.calls(task.calls).any(|(token, _)| token == run.epoch),
         _ => false,
     })
 }
 
-/// Why a person is asked where the system could safely go on and, with luck, would come to an end.
-fn declined(class: &Observation) -> Option<&'static str> {
-    match class.signal {
-        Signal::Beating => Some("M1: over its expected time, and it may never end"),
-        _ => None,
+/// Why a person is asked where the system could safely go on and would come to an end, as far as `settles` says.
+fn declined(class: &Observation, decided: Decision, settles: Settles) -> Option<&'static str> {
+    match (class.signal, settles) {
+        (Signal::Beating, Settles::IfHandlersEnd) => Some("M1: over its expected time, and it may never end"),
+        _ => {
+            let asks = class.progress.is_some_and(|progress| progress.on_partial == OnPartial::Escalate);
+            (asks && decided == Decision::Escalate(Reason::PartlyDone))
+                .then_some("M4: it is done in part, and whether to go on is not the system's to say")
+        }
     }
 }
 
@@ -278,46 +323,51 @@ fn verdict(class: &Observation, decided: Decision, tried: &[Candidate]) -> Verdi
         return Verdict::Automatic;
     }
     let best = tried.iter().filter(|c| c.settles > Some(Settles::No)).max_by_key(|c| c.settles);
-    match (best, declined(class)) {
-        (Some(Candidate { decision, settles: Some(Settles::IfHandlersEnd), .. }), Some(why)) => {
-            Verdict::Declined { decision: *decision, why }
-        }
-        (Some(candidate), _) => Verdict::CouldBeAutomatic(candidate.decision),
+    let why = best.and_then(|best| declined(class, decided, best.settles?));
+    match (best, why) {
+        (Some(candidate), Some(why)) => Verdict::Declined { decision: candidate.decision, why },
+        (Some(candidate), None) => Verdict::CouldBeAutomatic(candidate.decision),
         (None, _) if tried.iter().any(|c| c.finding == Finding::Skipped) => Verdict::Unknown,
         (None, _) => Verdict::Person,
     }
 }
 
-fn examine_class(world: &World, class: &Observation, sightings: &[Sighting]) -> Result<ClassRow, ModelError> {
-    let decided = world.setup.decide(class);
+fn examine_class(
+    examined: &Examined,
+    rules: &Finding,
+    class: &Observation,
+    states: &Sightings,
+) -> Result<ClassRow, ModelError> {
+    let decided = examined.world.setup.decide(examined.task, class);
     let mut tried = Vec::new();
     for decision in candidates(class, decided) {
-        tried.push(match is_automatic(decision) && !is_automatic(decided) {
-            true => try_out(world, class, decision, None)?,
-            false => {
-                let finding = judge(&with(world, class, decision, None))?;
-                Candidate { decision, finding, settles: None }
-            }
-        });
+        let mut candidate = match decision == decided {
+            true => Candidate { decision, finding: rules.clone(), settles: None },
+            false => try_everywhere(examined, class, decision, states)?,
+        };
+        if !is_automatic(decision) || is_automatic(decided) {
+            candidate.settles = None;
+        }
+        tried.push(candidate);
     }
     let verdict = verdict(class, decided, &tried);
     let pair = match verdict {
         // Where handlers may hang, two cases differ by what will be, not by what is: no state shows it, a lasso does.
-        Verdict::Person if !world.ends.hang => find_pair(world, class, sightings)?,
+        Verdict::Person if !examined.world.ends.hang => find_pair(examined, class, &states.kinds)?,
         _ => None,
     };
     Ok(ClassRow { class: *class, decided, candidates: tried, verdict, pair })
 }
 
 /// The first two situations, by the length of the longer run, in each of which something is right, and in both nothing.
-fn find_pair(world: &World, class: &Observation, sightings: &[Sighting]) -> Result<Option<Pair>, ModelError> {
-    let automatic: Vec<Decision> =
-        candidates(class, world.setup.decide(class)).into_iter().filter(|d| is_automatic(*d)).collect();
+fn find_pair(examined: &Examined, class: &Observation, sightings: &[Sighting]) -> Result<Option<Pair>, ModelError> {
+    let decided = examined.world.setup.decide(examined.task, class);
+    let automatic: Vec<Decision> = candidates(class, decided).into_iter().filter(|d| is_automatic(*d)).collect();
     let mut sides: Vec<Side> = Vec::new();
     for sighting in sightings {
         let mut right = Vec::new();
         for &decision in &automatic {
-            let tried = try_out(world, class, decision, Some(sighting.state))?;
+            let tried = try_out(examined, class, decision, &[sighting.state])?;
             if tried.settles == Some(Settles::Yes) {
                 right.push(decision);
             }

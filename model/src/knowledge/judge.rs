@@ -10,20 +10,29 @@ use crate::graph::{Counterexample, Fair, Graph, Lasso, Limits, Step, Trace, Trig
 use crate::packed::Packed;
 use crate::properties;
 use crate::state::State;
+use crate::world::World;
 
 /// A world with more states than this is not judged.
-pub const MAX_STATES: usize = 200_000;
+pub const MAX_STATES: usize = 2_000_000;
 
 /// Most violations are near: a strategy is first judged on few states, and only what survives on all.
-const LIMITS: [usize; 3] = [1_000, 10_000, MAX_STATES];
+pub(super) const NEAR: [usize; 2] = [1_000, 10_000];
+pub(super) const ALL: [usize; 3] = [10_000, 100_000, MAX_STATES];
 
-/// A free world from some state on. `None`: from its beginning.
+/// A free world from some states on.
 #[derive(Clone, Debug)]
 pub struct From {
     /// The world, with the strategy in its setup.
     pub model: LeaseModel,
-    /// The state.
-    pub start: Option<Packed>,
+    /// The states. None: from its beginning.
+    pub starts: Vec<Packed>,
+}
+
+impl From {
+    /// From its beginning.
+    pub fn beginning(world: World) -> From {
+        From { model: LeaseModel::new(world), starts: Vec::new() }
+    }
 }
 
 impl Model for From {
@@ -31,7 +40,7 @@ impl Model for From {
     type Action = Action;
 
     fn init_states(&self) -> Vec<Packed> {
-        self.start.map_or_else(|| self.model.init_states(), |start| vec![start])
+        if self.starts.is_empty() { self.model.init_states() } else { self.starts.clone() }
     }
 
     fn actions(&self, state: &Packed, out: &mut Vec<Action>) {
@@ -72,7 +81,7 @@ pub enum Finding {
     },
     /// One does not.
     Refuted(Refutation),
-    /// More than [`MAX_STATES`], and nothing found so far: no answer.
+    /// More states than were asked for, at most [`MAX_STATES`], and nothing found so far: no answer.
     Skipped,
 }
 
@@ -83,13 +92,13 @@ impl Finding {
     }
 }
 
-/// Judges, and hands a graph without violations to `then`.
+/// Judges on ever more states, and hands a graph without violations to `then`.
 ///
 /// # Errors
 /// None, unless the model does not repeat itself.
-pub fn judge_with(world: &From, then: impl FnOnce(&Graph<'_, From>)) -> Result<Finding, ModelError> {
+pub fn judge_with(world: &From, limits: &[usize], then: impl FnOnce(&Graph<'_, From>)) -> Result<Finding, ModelError> {
     let setup = &world.model.world.setup;
-    for max_states in LIMITS {
+    for &max_states in limits {
         let graph = explore(world, Limits { max_states })?;
         let broken = graph.ids().find(|&id| graph.state(id).unpack().bad != 0);
         if let Some(id) = broken
@@ -118,7 +127,8 @@ pub fn judge_with(world: &From, then: impl FnOnce(&Graph<'_, From>)) -> Result<F
 /// # Errors
 /// As [`judge_with`].
 pub fn judge(world: &From) -> Result<Finding, ModelError> {
-    judge_with(world, |_| ())
+    let limits: Vec<usize> = NEAR.into_iter().chain(ALL).collect();
+    judge_with(world, &limits, |_| ())
 }
 
 /// The steps of a run in words.

@@ -8,7 +8,7 @@
 
 use leaseproof_rules::{Decision, Observation, Property, Signal, Verb};
 
-use super::class::is_in;
+use super::class::class_of;
 use super::judge::{Finding, From, judge, run_text};
 use crate::check::ModelError;
 use crate::free::{Action, Fate, LeaseModel};
@@ -76,12 +76,12 @@ pub fn slow_or_dead(lease_ms: u64) -> Result<Option<SlowOrDead>, ModelError> {
         unknown: None,
         progress: None,
     };
-    let whole = From { model: LeaseModel::new(world.clone()), start: None };
+    let whole = From::beginning(world.clone());
     let graph = explore(&whole, Limits::default())?;
     // A slow owner finishes only if it is not struck afterwards: faults are over for both.
     let looks_so = |id: &u32| {
         let state = graph.state(*id).unpack();
-        state.calm && is_in(&world.setup, &state, &class)
+        state.calm && class_of(&world.setup, &state, 0) == Some(class)
     };
     let (mut dead, mut slow) = (None, None);
     for id in graph.ids().filter(looks_so) {
@@ -100,8 +100,8 @@ fn owner(graph: &Graph<'_, From>, world: &World, class: &Observation, id: u32) -
     let start: Packed = *graph.state(id);
     let found = |decision| {
         let mut world = world.clone();
-        world.setup.strategy = world.setup.strategy.deviating(*class, decision);
-        judge(&From { model: LeaseModel::new(world), start: Some(start) })
+        world.setup.strategy = world.setup.strategy.deviating(0, *class, decision);
+        judge(&From { model: LeaseModel::new(world), starts: vec![start] })
     };
     Ok(Owner {
         run: run_text(&graph.model().model, &run),

@@ -14,17 +14,17 @@ pub type DecideFn = fn(&Policy, &Observation, Guards) -> Decision;
 pub struct Strategy {
     /// Decides wherever no deviation does. [`decide_under`], but in tests of the examination itself.
     pub base: DecideFn,
-    /// This observation is answered by this decision.
-    pub deviation: Option<(Observation, Decision)>,
+    /// Of this task, this observation is answered by this decision.
+    pub deviation: Option<(usize, Observation, Decision)>,
 }
 
 impl Strategy {
     /// The rules as they are.
     pub const RULES: Strategy = Strategy { base: decide_under, deviation: None };
 
-    /// The same, but for one class.
-    pub const fn deviating(self, class: Observation, decision: Decision) -> Strategy {
-        Strategy { base: self.base, deviation: Some((class, decision)) }
+    /// The same, but for one class of one task.
+    pub const fn deviating(self, task: usize, class: Observation, decision: Decision) -> Strategy {
+        Strategy { base: self.base, deviation: Some((task, class, decision)) }
     }
 }
 
@@ -44,10 +44,10 @@ impl fmt::Debug for Strategy {
 }
 
 impl Setup {
-    /// What is decided on this observation, by a sweeper and by a failing executor alike.
-    pub fn decide(&self, seen: &Observation) -> Decision {
+    /// What is decided about a task on this observation, by a sweeper and by a failing executor alike.
+    pub fn decide(&self, task: usize, seen: &Observation) -> Decision {
         match self.strategy.deviation {
-            Some((class, decision)) if class == *seen => decision,
+            Some((of, class, decision)) if of == task && class == *seen => decision,
             _ => (self.strategy.base)(&self.policy, seen, self.guards),
         }
     }

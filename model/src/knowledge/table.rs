@@ -1,7 +1,9 @@
 //! The line as tables, for people.
 
-use super::class::{class_text, decision_text};
-use super::combinations::{Declaration, declaration_text};
+use leaseproof_rules::{Observation, OnUnknown, Progress, Signal};
+
+use super::class::{class_text, classes_text, decision_text};
+use super::combinations::{Declaration, Form, declaration_text, plain_instruments};
 use super::examine::{ClassRow, Combination, Settles, Verdict};
 use super::judge::Finding;
 use super::slow::SlowOrDead;
@@ -21,6 +23,15 @@ pub struct Line {
     pub breaks: String,
 }
 
+impl Line {
+    /// The same sight, decision and verdict, and the same is safe. Of several things that something unsafe breaks the
+    /// nearest is found, and that may differ.
+    fn is_like(&self, other: &Line) -> bool {
+        let but_breaks = |line: &Line| Line { breaks: String::new(), ..line.clone() };
+        but_breaks(self) == but_breaks(other)
+    }
+}
+
 /// Declarations with the same table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group<'a> {
@@ -28,18 +39,24 @@ pub struct Group<'a> {
     pub first: &'a Combination,
     /// All of them.
     pub declarations: Vec<Declaration>,
-    /// Their classes.
+    /// Their classes; those that differ in nothing but how many steps are done are one.
     pub lines: Vec<Line>,
+    /// By line: the first of its classes, of the first declaration.
+    pub rows: Vec<&'a ClassRow>,
 }
 
 /// Brings declarations with equal lines together, in the order of the first of each.
 pub fn groups(all: &[Combination]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for combination in all {
-        let lines: Vec<Line> = combination.classes.iter().map(|row| line(combination, row)).collect();
-        match groups.iter_mut().find(|group| group.lines == lines && group.first.is_sound() == combination.is_sound()) {
+        let (lines, rows) = lines(combination);
+        let like = |group: &&mut Group<'_>| {
+            let same = group.lines.len() == lines.len() && group.lines.iter().zip(&lines).all(|(a, b)| a.is_like(b));
+            same && group.first.is_sound() == combination.is_sound()
+        };
+        match groups.iter_mut().find(like) {
             Some(group) => group.declarations.push(combination.declaration),
-            None => groups.push(Group { first: combination, declarations: vec![combination.declaration], lines }),
+            None => groups.push(Group { first: combination, declarations: vec![combination.declaration], lines, rows }),
         }
     }
     groups
@@ -57,6 +74,28 @@ pub fn verdict_text(row: &ClassRow) -> String {
         }
         Verdict::Unknown => "unknown: a search was cut".to_owned(),
     }
+}
+
+fn lines(combination: &Combination) -> (Vec<Line>, Vec<&ClassRow>) {
+    let but_done = |class: &Observation| Observation {
+        progress: class.progress.map(|progress| Progress { done: 0, ..progress }),
+        ..*class
+    };
+    let mut lines: Vec<(Line, &ClassRow, Vec<u32>)> = Vec::new();
+    for row in &combination.classes {
+        let line = line(combination, row);
+        let done = row.class.progress.map(|progress| progress.done);
+        let like = |(other, of, _): &&mut (Line, &ClassRow, Vec<u32>)| {
+            let other = Line { sees: line.sees.clone(), ..other.clone() };
+            but_done(&of.class) == but_done(&row.class) && other.is_like(&line)
+        };
+        match lines.iter_mut().find(like) {
+            Some((_, _, all)) => all.extend(done),
+            None => lines.push((line, row, done.into_iter().collect())),
+        }
+    }
+    let text = |row: &ClassRow, done: &[u32]| classes_text(&combination.policy, &row.class, done);
+    lines.into_iter().map(|(line, row, done)| (Line { sees: text(row, &done), ..line }, row)).unzip()
 }
 
 fn line(combination: &Combination, row: &ClassRow) -> Line {
@@ -95,24 +134,68 @@ pub fn group_title(group: &Group<'_>) -> String {
 const HEAD: &str = "# The decision table\n\n\
 Generated; do not edit. A test holds it against what is computed.\n\n\
 ```sh\ncargo run -- check --decisions --markdown > docs/decision-table.md\n```\n\n\
-What a sweeper may decide, by what it can see and by how the outside call is declared, in the free worlds of one task and \
-two executors (`model/src/knowledge`). A decision is **safe** iff the system that takes it there, and follows the rules \
+What a sweeper may decide, by what it can see and by how the outside call is declared, in free worlds of one task and \
+two executors (`model/src/knowledge`; where that would be too large, one executor, whose calls outlive it). A decision is **safe** iff the system that takes it there, and follows the rules \
 everywhere else, keeps every property of the design, in every reachable state and on every fair run. It **settles** the \
 case iff from wherever it is taken the task can then come to an end by itself. What is marked `*` is safe but only \
 postpones; `?` is safe and comes to an end only if the handler does. The rules are *sound*: what they decide is safe \
 everywhere. They are *maximal*: where they ask for a person, nothing automatic is both safe and settles it, except as the \
 policy says.\n\n\
 Instruments: *key*, the third party knows a repeated call (E1); *query*, it can be asked (E2); *token*, it refuses older \
-execution tokens (E6). *Else* is what the owner of the task wants where they do not help (E7). One attempt and one lost \
-owner are forgiven in these worlds: *interruptions spent* is the second loss.\n";
+execution tokens (E6); *checkpoints*, it is made in steps with journal entries of their own (E4); *outbox*, a relay makes \
+it (E3); *compensation*, a step can be undone (E5). *Else* is what the owner of the task wants where they do not help (E7). One attempt and one lost \
+owner are forgiven in these worlds: *interruptions spent* is the second loss. What breaks is the nearest \
+of what may; where declarations, or cases with more or fewer steps done, differ in nothing else, it is that of the first.\n";
+
+/// Which table is whose, and how much of the usual case, an owner lost for the first time, goes to a person.
+fn index(groups: &[Group<'_>]) -> String {
+    let cell = |declaration: Declaration| {
+        let holds = |(_, group): &(usize, &Group<'_>)| group.declarations.contains(&declaration);
+        let Some((place, group)) = (1..).zip(groups).find(holds) else { return "–".to_owned() };
+        let first = &group.first;
+        let usual = |row: &&ClassRow| {
+            row.class.signal == Signal::LeaseExpired && row.class.interruptions < first.policy.max_interruptions
+        };
+        let rows: Vec<&ClassRow> = first.classes.iter().filter(usual).collect();
+        let by_a_person = rows.iter().filter(|row| row.verdict != Verdict::Automatic).count();
+        let share = match by_a_person {
+            0 => "automatic".to_owned(),
+            some => format!("{some} of {} to a person", rows.len()),
+        };
+        format!("[{place}](#table-{place}): {share}")
+    };
+    let mut out = format!(
+        "\n# Which table\n\nIn each field: the table, and how many of the cases go to a person in which an owner is lost for the \
+         first time.\n\nNo outside call: {}\n",
+        cell(None)
+    );
+    for form in Form::ALL {
+        out.push_str(&format!("\n**{}**\n\n|", form.words()));
+        let choices = form.choices();
+        for on_unknown in choices {
+            out.push_str(&format!(" | else {}", on_unknown.name()));
+        }
+        out.push_str(&format!(" |\n|---{}|\n", "|---".repeat(choices.len())));
+        for plain in plain_instruments() {
+            let calls: Vec<String> = choices.iter().map(|&choice| cell(Some(form.call(plain, choice)))).collect();
+            let name = declaration_text(Some(Form::Whole.call(plain, OnUnknown::Escalate)));
+            let name = name.trim_end_matches(", else escalate");
+            out.push_str(&format!("| {name} | {} |\n", calls.join(" | ")));
+        }
+    }
+    out.push_str("\n# The tables\n");
+    out
+}
 
 /// The page `docs/decision-table.md`.
 pub fn markdown(all: &[Combination], twins: Option<&SlowOrDead>) -> String {
+    let groups = groups(all);
     let mut out = HEAD.to_owned();
+    out.push_str(&index(&groups));
     let mut pairs = String::new();
     let mut number = 0;
-    for group in groups(all) {
-        out.push_str(&format!("\n## {}\n\n", group_title(&group)));
+    for (place, group) in (1..).zip(&groups) {
+        out.push_str(&format!("\n## Table {place}\n\n{}\n\n", group_title(group)));
         if !group.first.is_sound() {
             out.push_str("**Not sound.**\n");
             continue;
@@ -120,7 +203,7 @@ pub fn markdown(all: &[Combination], twins: Option<&SlowOrDead>) -> String {
         out.push_str(
             "| What is seen | The rules | Verdict | Safe | Not safe, and what breaks |\n|---|---|---|---|---|\n",
         );
-        for (line, row) in group.lines.iter().zip(&group.first.classes) {
+        for (line, row) in group.lines.iter().zip(&group.rows) {
             let mut verdict = line.verdict.clone();
             if row.pair.is_some() {
                 number += 1;

@@ -77,7 +77,10 @@ fn words(decision: Decision, verb: Verb) -> Option<String> {
             let to = if delay_ms == 0 { Status::Pending } else { Status::RetryWait };
             (to, tail(None, learnt))
         }
-        Decision::Escalate(reason) => (Status::WaitManual, tail(Some(reason), None)),
+        // The queue has no sagas: it hands such a task to a person.
+        Decision::Escalate(reason) | Decision::Compensate { reason, .. } => {
+            (Status::WaitManual, tail(Some(reason), None))
+        }
         Decision::Fail(reason) => (Status::Fail, tail(Some(reason), None)),
     };
     let verb = match (verb, decision) {
