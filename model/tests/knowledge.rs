@@ -279,11 +279,13 @@ fn blind_to_parts(policy: &Policy, seen: &Observation, guards: Guards) -> Decisi
 
 /// Bolder: the step at hand is taken for not done.
 fn blind_to_steps(policy: &Policy, seen: &Observation, guards: Guards) -> Decision {
-    match (seen.progress, decide_under(policy, seen, guards)) {
-        (Some(_), Decision::Escalate(Reason::OutcomeUnknown)) => {
-            Decision::Requeue { delay_ms: 0, learnt: Some(Entry::NotDone) }
-        }
-        (_, decision) => decision,
+    let decision = decide_under(policy, seen, guards);
+    if seen.progress.is_none() || decision != Decision::Escalate(Reason::OutcomeUnknown) {
+        return decision;
+    }
+    match decide_under(policy, &Observation { unknown: None, ..*seen }, guards) {
+        Decision::Requeue { delay_ms, .. } => Decision::Requeue { delay_ms, learnt: Some(Entry::NotDone) },
+        decision => decision,
     }
 }
 
@@ -327,8 +329,8 @@ fn bolder_and_more_timid_rules_are_found_out_in_every_form() {
     for (form, instruments, decide) in bold {
         let found = examine(Some(form.call(instruments, OnUnknown::Escalate)), decide).unwrap();
         let breaks = [Property::EffectAtMostOnce, Property::CompensationComesAfter];
-        let refuted = found.rules.iter().filter_map(|(_, finding)| broken(finding));
-        assert!(refuted.into_iter().any(|property| breaks.contains(&property)), "{form:?}");
+        let refuted: Vec<Property> = found.rules.iter().filter_map(|(_, finding)| broken(finding)).collect();
+        assert!(refuted.iter().any(|property| breaks.contains(property)), "{form:?}: {refuted:?}");
         assert!(!found.is_sound());
     }
     let shy: [(Form, Instruments, DecideFn); 3] =
